@@ -18,11 +18,13 @@ struct Send {
   Pending* pending;
   MPI_Comm communicator;
   int destination;
+  bool* stays;  ///< null, or where it is noted that the message does not leave
 };
 
 // The first `internal::deferred`, in program order.
 constinit std::array<Send, 32> sends{};
 constinit std::size_t bytes_to_pack = 0;
+constinit bool* note_of_staying = nullptr;
 device::Locator locator;
 
 void pack_and_start() noexcept {
@@ -37,7 +39,9 @@ void pack_and_start() noexcept {
     Pending& pending = *send.pending;
     int code = result == transfer::Result::ok ? pending.started(result) : pending.pack_alone();
     if (code == MPI_SUCCESS) code = native.Start(&pending.handle);
-    if (code != MPI_SUCCESS) pending.settle(code);
+    if (code == MPI_SUCCESS) continue;
+    pending.settle(code);
+    if (send.stays != nullptr) *send.stays = true;
   }
 }
 
@@ -75,10 +79,17 @@ bool is_deferred_to(MPI_Comm communicator, int destination) noexcept {
   return false;
 }
 
+NoteOfStaying::NoteOfStaying(bool& stays) noexcept {
+  if (may_defer()) note_of_staying = &stays;
+}
+NoteOfStaying::~NoteOfStaying() {
+  if (may_defer()) note_of_staying = nullptr;
+}
+
 void defer(Pending* pending, MPI_Comm communicator, int destination, std::size_t bytes) noexcept {
   if (bytes_to_pack + bytes > most_deferred_bytes) start_deferred_so_far();
   internal::is_anything_shared = true;
-  sends[internal::deferred++] = {pending, communicator, destination};
+  sends[internal::deferred++] = {pending, communicator, destination, note_of_staying};
   bytes_to_pack += bytes;
   if (internal::deferred == sends.size()) start_deferred_so_far();
 }

@@ -85,6 +85,16 @@ inline void count(Gathered& gathered) noexcept {
 /// Is a send to that destination deferred?
 bool is_deferred_to(MPI_Comm communicator, int destination) noexcept;
 
+/// While the object lives, a send that is deferred sets `stays` if it turns out that the message cannot leave, because
+/// nothing packs it. `stays` has to live until no send is deferred.
+class NoteOfStaying {
+ public:
+  explicit NoteOfStaying(bool& stays) noexcept;
+  ~NoteOfStaying();
+  NoteOfStaying(const NoteOfStaying&) = delete;
+  NoteOfStaying& operator=(const NoteOfStaying&) = delete;
+};
+
 /// Defers an outstanding send, of which `bytes` are to be packed.
 void defer(Pending* pending, MPI_Comm communicator, int destination, std::size_t bytes) noexcept;
 

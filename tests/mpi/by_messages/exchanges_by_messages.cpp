@@ -382,6 +382,35 @@ TEST_F(Exchanges, ThatFailAtOneRank) {
   MPI_Comm_free(&ring);
 }
 
+/// Whose GPU fails for good: that rank tells, and the others get zeros in its place, whether parts are messages, as in
+/// the first exchange of a communicator, or go combined.
+TEST_F(Exchanges, ThatFailForGoodAtOneRank) {
+  if (!may_be_combined() || !gpu_fails_on_request()) return;
+  constexpr int length = 20'000;
+  for (const int rounds : {0, rounds_before}) {
+    MPI_Comm all;
+    MPI_Comm_dup(MPI_COMM_WORLD, &all);
+    MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+    Ints out(counting(length * size(), (rank() + 1) * 1'000'000), true);
+    Ints in(std::vector<int>(out.values().size(), none), true);
+    const auto exchange = [&] { return MPI_Alltoall(out.data(), length, MPI_INT, in.data(), length, MPI_INT, all); };
+    for (int round = 0; round < rounds; ++round) ASSERT_EQ(MPI_SUCCESS, exchange());
+    const bool fails = rank() == 0;
+    if (fails) fail_next("run", -1);
+    const int code = exchange();
+    if (fails) fail_next("run", 0);
+    EXPECT_EQ(fails, code != MPI_SUCCESS) << "after " << rounds;
+    EXPECT_EQ(MPI_SUCCESS, exchange());
+    const std::vector<int> got = in.values();
+    for (int from = 0; from < size(); ++from) {
+      const std::vector<int> sent = counting(length * size(), (from + 1) * 1'000'000);
+      const auto first = sent.begin() + rank() * length;
+      EXPECT_TRUE(std::equal(first, first + length, got.begin() + from * length)) << from << " after " << rounds;
+    }
+    MPI_Comm_free(&all);
+  }
+}
+
 /// In a ring where a rank receives fewer parts than the one before sends: an error of that rank alone, of which the
 /// sender does not hear, and for which it does not wait.
 TEST_F(Exchanges, OfMorePartsThanAreReceived) {

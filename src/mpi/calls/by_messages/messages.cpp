@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/requests/deferred.hpp"
 #include "mpi/table/entry_points.hpp"
 
 namespace gapless::mpi::by_messages {
@@ -67,33 +68,49 @@ int mistake_in(const Part& part, const UserBuffer& user) noexcept {
 void Messages::reserve(std::size_t most) {
   if (most <= most_) return;
   auto requests = std::make_unique<MPI_Request[]>(most);
-  placeholders_ = std::make_unique<transfer::Placeholder[]>(most);
+  messages_ = std::make_unique<Message[]>(most);
   requests_ = std::move(requests);
   most_ = most;
 }
 
-std::byte* Messages::in_place_of(const Part& part, MPI_Count& bytes) noexcept {
+std::byte* Messages::Message::reserve_placeholder(MPI_Count& bytes) noexcept {
   if (!runtime::is_usable(part.datatype)) return nullptr;
   if (__builtin_mul_overflow(runtime::size_of(part.datatype), part.count, &bytes) || bytes <= 0) return nullptr;
-  return placeholders_[count_ - 1].reserve(0, static_cast<std::intptr_t>(bytes));
+  return placeholder.reserve(0, static_cast<std::intptr_t>(bytes));
+}
+
+Messages::Message& Messages::add(const Part& part, int peer) noexcept {
+  requests_[count_] = MPI_REQUEST_NULL;
+  Message& message = messages_[count_++];
+  message.part = part;
+  message.peer = peer;
+  message.stays = false;
+  return message;
+}
+
+void Messages::send_placeholder(Message& message, MPI_Request& request) noexcept {
+  MPI_Count bytes = 0;
+  const std::byte* const instead = message.reserve_placeholder(bytes);
+  if (instead != nullptr) Library::send(instead, bytes, message.peer, lane_, &request);
 }
 
 int Messages::send(const Part& part, int peer) noexcept {
-  MPI_Request& request = next();
+  MPI_Request& request = requests_[count_];
+  Message& message = add(part, peer);
+  const requests::NoteOfStaying note(message.stays);
   const int code = Ours::send(part.memory, part.count, part.datatype, peer, lane_, &request);
-  if (code == MPI_SUCCESS) return code;
-  MPI_Count bytes = 0;
-  if (const std::byte* instead = in_place_of(part, bytes)) Library::send(instead, bytes, peer, lane_, &request);
+  if (code != MPI_SUCCESS) send_placeholder(message, request);
   return code;
 }
 
 int Messages::receive(const Part& part, int peer) noexcept {
-  MPI_Request& request = next();
+  MPI_Request& request = requests_[count_];
+  Message& message = add(part, peer);
   void* const memory = const_cast<void*>(part.memory);
   const int code = Ours::receive(memory, part.count, part.datatype, peer, lane_, &request);
   if (code == MPI_SUCCESS || request != MPI_REQUEST_NULL) return code;  // the library may have begun to receive
   MPI_Count bytes = 0;
-  std::byte* const instead = in_place_of(part, bytes);
+  std::byte* const instead = message.reserve_placeholder(bytes);
   // gapless's own receive looks at a header that comes, and gives the sender its memory back.
   const bool is_begun =
       instead != nullptr &&
@@ -102,8 +119,20 @@ int Messages::receive(const Part& part, int peer) noexcept {
   return code;
 }
 
-int Messages::finish() noexcept {
+int Messages::replace_staying() noexcept {
+  requests::start_deferred();
   int first_code = MPI_SUCCESS;
+  for (std::size_t k = 0; k < count_; ++k) {
+    if (!messages_[k].stays) continue;
+    const int code = entry::Wait(&requests_[k], MPI_STATUS_IGNORE);
+    if (first_code == MPI_SUCCESS) first_code = code;
+    send_placeholder(messages_[k], requests_[k]);
+  }
+  return first_code;
+}
+
+int Messages::finish() noexcept {
+  int first_code = replace_staying();
   std::array<MPI_Status, at_a_time> statuses;
   for (std::size_t done = 0; done < count_; done += at_a_time) {
     const std::size_t count = std::min(at_a_time, count_ - done);
@@ -128,7 +157,7 @@ void Messages::let_go() noexcept {
       entry::Cancel(&request);
       entry::Request_free(&request);
     }
-    placeholders_[k].release();
+    messages_[k].placeholder.release();
   }
   count_ = 0;
 }

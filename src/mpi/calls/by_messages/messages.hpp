@@ -29,7 +29,7 @@ bool is_empty(const Part& part) noexcept;
 int mistake_in(const Part& part, const UserBuffer& user) noexcept;
 
 /// The messages. From begin() on no memory is needed. The other end waits for a message that cannot be packed or
-/// unpacked here, so a placeholder goes or comes in the message's place.
+/// unpacked here, so a placeholder goes or comes in the message's place: zeros.
 class Messages {
  public:
   Messages() noexcept = default;
@@ -57,14 +57,25 @@ class Messages {
   /// As many requests as MPI_Waitall completes without memory of its own.
   static constexpr std::size_t at_a_time = 64;
 
-  MPI_Request& next() noexcept { return requests_[count_++] = MPI_REQUEST_NULL; }
-  /// A placeholder of as many bytes for the last message; null if the part's datatype has no size.
-  std::byte* in_place_of(const Part& part, MPI_Count& bytes) noexcept;
+  struct Message {
+    Part part;
+    int peer;
+    bool stays;  ///< turned out, after the send, to be one that cannot leave
+    transfer::Placeholder placeholder;
+
+    /// Memory of as many bytes in the place of the part; null if the part's datatype has no size.
+    std::byte* reserve_placeholder(MPI_Count& bytes) noexcept;
+  };
+
+  Message& add(const Part& part, int peer) noexcept;
+  void send_placeholder(Message& message, MPI_Request& request) noexcept;
+  /// Sends placeholders of messages that stay. MPI_SUCCESS, or the first of these messages' errors.
+  int replace_staying() noexcept;
 
   MPI_Comm lane_ = MPI_COMM_NULL;
   std::size_t most_ = 0, count_ = 0;
   std::unique_ptr<MPI_Request[]> requests_;
-  std::unique_ptr<transfer::Placeholder[]> placeholders_;
+  std::unique_ptr<Message[]> messages_;  ///< by request
 };
 
 /// Exchanges in which parts in GPU memory that could be read in one pass have gone as messages of their own, because no
