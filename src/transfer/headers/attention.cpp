@@ -32,7 +32,8 @@ void internal::take_attention_back(InboxHead& own) noexcept {
   const std::scoped_lock lock(changing);
   if (is_given_for_good || can_fetch_from_senders() || !is_attentive(own)) return;
   own.is_attentive.store(false, std::memory_order_seq_cst);
-  if (own.free_slots.load(std::memory_order_seq_cst) != all_slots) {
+  // Another thread may have accepted a sender's memory meanwhile.
+  if (own.free_slots.load(std::memory_order_seq_cst) != all_slots || can_fetch_from_senders()) {
     own.is_attentive.store(true, std::memory_order_release);
   } else {
     own.is_called.store(false, std::memory_order_seq_cst);

@@ -6,8 +6,9 @@
 //
 // No header can land in an unattended receive. A receive counts itself before it looks for calls. Attention is given
 // after a call has been seen, if no receive is counted. Both are sequentially consistent, so one of the two sees the
-// other. Attention is taken back by the same rule: a sender takes slots of the inbox before it looks whether the
-// process is still attentive, and the process looks for taken slots after its inbox has said that it is not.
+// other. Attention is taken back by the same rule: a sender takes slots of the inbox, or sees that the process has
+// accepted memory of its own, before it looks whether the process is still attentive. The process looks for taken slots
+// and accepted memory after its inbox has said that it is not.
 #pragma once
 
 #include <algorithm>
@@ -60,8 +61,8 @@ void give_attention_for_good(InboxHead& own) noexcept;
 
 /// Does the process of the inbox look at all that it receives?
 inline bool is_attentive(const InboxHead& head) noexcept { return head.is_attentive.load(std::memory_order_acquire); }
-/// The same, asked by a sender that has taken slots of the inbox: if so, the process stays attentive until the slots
-/// are free.
+/// The same, asked by a sender that has taken slots of the inbox, or has seen that the process has accepted its memory:
+/// if so, the process stays attentive until the slots are free, or for good.
 inline bool is_still_attentive(const InboxHead& head) noexcept {
   return head.is_attentive.load(std::memory_order_seq_cst);
 }

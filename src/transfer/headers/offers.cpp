@@ -16,10 +16,14 @@ Header header_for(const Buffer& buffer, const Inbox& inbox) noexcept {
 bool Offers::secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay, Later later) noexcept {
   if (inbox.is_remote()) return false;
   header_ = header_for(buffer, inbox);
-  if (buffer.location.is_cpu_addressable()) {
-    if (header_scheme(buffer) == Scheme::slots) return secure_slots(buffer, inbox, envelope);
-    return may_stay && direct_.secure_from_host(buffer, inbox, header_);
-  }
+  const bool is_on_host = buffer.location.is_cpu_addressable();
+  if (is_on_host && header_scheme(buffer) == Scheme::slots) return secure_slots(buffer, inbox, envelope);
+  const bool is_secured = is_on_host ? may_stay && direct_.secure_from_host(buffer, inbox, header_)
+                                     : secure_from_gpu(buffer, inbox, may_stay, later);
+  return is_secured && is_still_attentive(inbox.head());
+}
+
+bool Offers::secure_from_gpu(const Buffer& buffer, Inbox& inbox, bool may_stay, Later later) noexcept {
   if (may_stay && pull_.secure(buffer, inbox, later.awaited, header_)) return true;
   if (direct_.secure(buffer, inbox, may_stay, later.packed, header_)) return true;
   return may_stay && pull_.secure_put_off(buffer, inbox, later.awaited, header_);
@@ -34,7 +38,7 @@ bool Offers::secure_slots(const Buffer& buffer, Inbox& inbox, const Envelope& en
 
 bool Offers::secure_from_host(const Buffer& buffer, Inbox& inbox) noexcept {
   header_ = header_for(buffer, inbox);
-  return direct_.secure_from_host(buffer, inbox, header_);
+  return direct_.secure_from_host(buffer, inbox, header_) && is_still_attentive(inbox.head());
 }
 
 bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {

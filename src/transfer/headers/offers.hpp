@@ -24,9 +24,9 @@ struct Later {
 /// One message. The destructor of a message that is not released takes every offer back.
 class Offers {
  public:
-  /// Offers the ways by which the buffer can go to the process of the inbox, on this node. False, with nothing offered,
-  /// where there is no way, or no slots or segments are free now. `may_stay`: the memory may be needed until wait() has
-  /// returned. `later` applies to GPU memory.
+  /// Offers the ways by which the buffer can go to the process of the inbox, on this node. False where there is no way,
+  /// no slots or segments are free now, or the process is not attentive any more: then this object is to be destroyed.
+  /// `may_stay`: the memory may be needed until wait() has returned. `later` applies to GPU memory.
   bool secure(const Buffer& buffer, Inbox& inbox, const Envelope& envelope, bool may_stay, Later later) noexcept;
   /// Offers a long message in host memory, contiguous or not, to a process of this node whose GPU unpacks such
   /// messages. The memory is needed until wait() has returned.
@@ -72,6 +72,7 @@ class Offers {
 
  private:
   bool secure_slots(const Buffer& buffer, Inbox& inbox, const Envelope& envelope) noexcept;
+  bool secure_from_gpu(const Buffer& buffer, Inbox& inbox, bool may_stay, Later later) noexcept;
 
   Header header_;
   schemes::SlotsOffer slots_;

@@ -250,7 +250,7 @@ TEST_F(Slots, HaveTheirReceiverStayAttentive) {
   listen();
   ASSERT_TRUE(headers::is_listening());
   headers::Inbox& own = headers::own_inbox();
-  const Buffer message = buffer(2000);
+  const Buffer long_message = buffer(schemes::most_slots_bytes + 1), message = buffer(2000);
   EXPECT_FALSE(headers::is_attentive_when_called(own.head()));
   look(1);
   {
@@ -272,8 +272,13 @@ TEST_F(Slots, HaveTheirReceiverStayAttentive) {
   EXPECT_FALSE(offers.secure(message, own, {}, true, {}));
   EXPECT_EQ(headers::all_slots, own.head().free_slots.load());
   EXPECT_FALSE(headers::is_attentive_when_called(own.head()));
+  // Nor does one go whose memory the receiver maps.
+  headers::Offers in_a_ring;
+  EXPECT_FALSE(in_a_ring.secure(long_message, own, {}, true, {}));
   look(1);
   EXPECT_TRUE(offers.secure(message, own, {}, true, {}));
+  headers::Offers in_another;
+  EXPECT_TRUE(in_another.secure(long_message, own, {}, true, {}));
 }
 
 /// A sender that is killed while it packs is noticed by its receiver, which does not wait for ever.

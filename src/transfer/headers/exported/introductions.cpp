@@ -46,7 +46,7 @@ void ask(Inbox& peer, Introduction& place, const device::MemoryHandle& handle) n
 void note_device(int device) noexcept {
   if (first_device.load(std::memory_order_relaxed) >= 0) return;
   int none = no_gpu;
-  first_device.compare_exchange_strong(none, device, std::memory_order_acq_rel);
+  first_device.compare_exchange_strong(none, device, std::memory_order_seq_cst);
 }
 
 State answer_for_gpu(Introduction& introduction, Inbox& owner, int device) noexcept {
@@ -62,7 +62,7 @@ State answer_for_cpu(Introduction& introduction) noexcept {
   device::Status status = device::Status::failed;
   const bool can = static_cast<bool>(opened_pages().use(introduction.handle, no_gpu, status));
   introduction.is_of_the_same_gpu = 0;
-  if (can) are_pages_accepted.store(true, std::memory_order_release);
+  if (can) are_pages_accepted.store(true, std::memory_order_seq_cst);
   return can ? State::accepted : State::refused;
 }
 
@@ -137,9 +137,9 @@ device::OpenedMemory& opened_pages() noexcept {
   return instance;
 }
 
-bool has_accepted_pages() noexcept { return are_pages_accepted.load(std::memory_order_acquire); }
+bool has_accepted_pages() noexcept { return are_pages_accepted.load(std::memory_order_seq_cst); }
 
-int accepting_device() noexcept { return first_device.load(std::memory_order_acquire); }
+int accepting_device() noexcept { return first_device.load(std::memory_order_seq_cst); }
 
 int accepting_device(const device::MemoryHandle& handle) noexcept {
   if (handle.process != own_process()) return accepting_device();
