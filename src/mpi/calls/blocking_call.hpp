@@ -191,8 +191,12 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     if constexpr (Base::template has<RoleKind::receive>) {
       code = in.takes_part() ? receive(in, all, object) : Base::call_library(all);
       if (is_mistake && code != MPI_SUCCESS) code = raise_on(object, code);
-      // The library may have sent although it has failed to receive.
-      out.sent();
+      // The library may have sent although it has failed to receive, but finds mistakes before that.
+      if (is_mistake_of_call(code)) {
+        out.forget_offer();
+      } else {
+        out.sent();
+      }
     } else {
       code = Base::call_library(all);
       if (code == MPI_SUCCESS) {

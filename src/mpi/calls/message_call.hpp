@@ -200,6 +200,7 @@ struct MessageArguments {
     static bool takes_part() noexcept { return false; }
     static bool packs() noexcept { return false; }
     static void sent() noexcept {}
+    static void forget_offer() noexcept {}
     static int complete(const char*) noexcept { return MPI_SUCCESS; }
     static bool prepare(const char*, int&) noexcept { return true; }
   };

@@ -1,6 +1,8 @@
 // One error code per function and cause, added to the library when it first happens; its text is renewed each time.
 #include "mpi/lifetime/errors.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -49,6 +51,14 @@ int code_for(const char* function, Cause cause, const char* text) noexcept {
 }
 
 }  // namespace
+
+bool is_mistake_of_call(int code) noexcept {
+  int error_class = MPI_SUCCESS;
+  native.Error_class(code, &error_class);
+  constexpr std::array mistakes{MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_TAG,
+                                MPI_ERR_COMM,   MPI_ERR_RANK,  MPI_ERR_ARG};
+  return std::ranges::find(mistakes, error_class) != mistakes.end();
+}
 
 int unserved_gpu_memory(const char* function, int device) noexcept {
   char text[MPI_MAX_ERROR_STRING];

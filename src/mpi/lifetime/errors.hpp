@@ -30,6 +30,9 @@ int transfer_failure(const char* function, transfer::Result result) noexcept;
 /// The library may end, and its error codes with it: where it begins again, with another session, codes are made anew.
 void forget_error_codes() noexcept;
 
+/// Is that the error of a call with a wrong argument, which libraries find before they send anything?
+bool is_mistake_of_call(int code) noexcept;
+
 /// What has the error handler for a call: a communicator, window or file, or nothing.
 struct ErrorObject {
   enum class Kind : std::uint8_t { none, communicator, window, file };

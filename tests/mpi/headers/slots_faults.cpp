@@ -50,6 +50,22 @@ TEST(SlotsFaults, Truncation) {
   pass(131'072, send, receive);
 }
 
+/// A call that the library refuses has sent nothing, and its slots are free again.
+TEST(SlotsFaults, RefusedExchanges) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!has_partner()) return;
+  const ReturnErrors world(MPI_COMM_WORLD);
+  const Strided message(1000);
+  constexpr int more_than_there_are_slots = 80;
+  for (int times = 0; sends() && times < more_than_there_are_slots; ++times) {
+    int never = 0;
+    const int code = MPI_Sendrecv(message.values.data(), 1, message.type, partner(), tag, &never, 1, MPI_INT, size(),
+                                  tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    EXPECT_EQ(MPI_ERR_RANK, error_class(code));
+  }
+  pass(1000, send, receive);
+}
+
 int told = 0;
 void tell(MPI_Comm*, int*, ...) { ++told; }
 
