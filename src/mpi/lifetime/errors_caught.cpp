@@ -42,6 +42,14 @@ bool is_the_programs(MPI_Errhandler handler) noexcept {
 
 }  // namespace
 
+bool has_programs_handler(const ErrorObject& object) noexcept {
+  MPI_Errhandler handler;
+  if (!get_handler(object, handler)) return false;
+  const bool result = is_the_programs(handler);
+  native.Errhandler_free(&handler);
+  return result;
+}
+
 ErrorsCaught::ErrorsCaught(const ErrorObject& object) noexcept : object_(object) {
   if (library_returns_errors_after_handlers || runtime::is_multithreaded() || !get_handler(object, handler_)) return;
   is_aside_ = is_the_programs(handler_) && set_handler(object, MPI_ERRORS_RETURN);

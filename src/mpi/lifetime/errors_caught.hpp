@@ -26,4 +26,7 @@ class ErrorsCaught {
   bool is_aside_ = false;
 };
 
+/// Has the object an error handler of the program's own?
+bool has_programs_handler(const ErrorObject& object) noexcept;
+
 }  // namespace gapless::mpi

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "mpi/lifetime/errors_caught.hpp"
 #include "mpi/table/library_traits.hpp"
 
 namespace gapless::mpi::requests {
@@ -112,6 +113,13 @@ class Arrivals {
   int code_ = MPI_SUCCESS;
 };
 
+/// Is the library to be asked about that request alone? MPICH tells of a persistent request's error by the call's code,
+/// which is MPI_SUCCESS once a handler of the program's has returned.
+bool may_ask_alone(Claims& claims, int i) noexcept {
+  const bool is_told = library_returns_errors_after_handlers || library_gives_errors_of_persistent_requests;
+  return is_told || !claims.is_persistent(i) || !has_programs_handler(claims.error_object(i));
+}
+
 /// Waits until all awaited messages have arrived, or one has failed.
 void wait_for(Arrivals& arrivals, int* awaited, int count) noexcept {
   constexpr unsigned idle_rounds = 16;
@@ -132,7 +140,7 @@ int wait_for_arrivals(Claims& claims, Statuses& statuses, int count, MPI_Request
   Scratch<int> awaited(count);
   int early = 0;
   for (int i = 0; awaited.is_there() && i < count; ++i) {
-    if (claims.is_unpacked_early(i)) awaited[early++] = i;
+    if (claims.is_unpacked_early(i) && may_ask_alone(claims, i)) awaited[early++] = i;
   }
   if (early < 2) return native.Waitall(count, requests, statuses.get());
   Arrivals arrivals(claims, statuses, count, requests);

@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "mpi/lifetime/errors.hpp"
@@ -13,6 +14,7 @@
 #include "mpi/requests/outstanding.hpp"
 #include "mpi/requests/pending.hpp"
 #include "mpi/requests/receives/looked_at.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi::requests {
@@ -56,13 +58,13 @@ class Claims {
       pending_[i] = claim(requests[i]);
       if (pending_[i] == nullptr) continue;
       any_ = true;
-      if (pending_[i]->is_persistent) requests[i] = pending_[i]->handle;
+      if (pending_[i]->is_persistent) requests[i] = pending_[i]->request_of_library();
     }
   }
   ~Claims() {
     for (int i = 0; any_ && i < count_; ++i) {
       if (pending_[i] == nullptr) continue;
-      if (const Pending* of_program = pending_[i]->of_program) requests_[i] = of_program->handle;
+      if (pending_[i]->is_persistent) requests_[i] = pending_[i]->programs_own()->handle;
       unclaim(pending_[i]);
     }
   }
@@ -132,6 +134,8 @@ class Claims {
 
   /// Is the message of request `i` worth unpacking while others are still under way?
   bool is_unpacked_early(int i) noexcept { return any_ && pending_[i] != nullptr && pending_[i]->is_unpacked_early(); }
+  /// Precondition: is_ours(i).
+  const ErrorObject& error_object(int i) noexcept { return pending_[i]->error_object; }
   bool is_persistent(int i) noexcept { return is_ours(i) && pending_[i]->is_persistent; }
   /// To be called before complete(): unpacks the message of request `i`, which has arrived with that status.
   void unpack(int i, ReceivedStatus& status) noexcept {
@@ -162,7 +166,7 @@ class Claims {
   /// their requests ask this first.
   int settled() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
-      if (pending_[i] != nullptr && pending_[i]->is_settled) return i;
+      if (pending_[i] != nullptr && pending_[i]->is_settled && !pending_[i]->is_being_matched()) return i;
     }
     return MPI_UNDEFINED;
   }
@@ -183,8 +187,10 @@ class Claims {
   /// What is pending for request `i`, if the library may have completed the request; else null.
   Pending* completed(int i) noexcept {
     Pending* pending = any_ ? pending_[i] : nullptr;
-    if (pending == nullptr || pending->is_persistent || pending->frees_request) return pending;
-    return requests_[i] != MPI_REQUEST_NULL ? nullptr : pending;
+    if (pending == nullptr) return nullptr;
+    const bool is_null = requests_[i] == MPI_REQUEST_NULL;
+    if (is_null) pending->note_matched();
+    return is_null || pending->is_persistent || pending->frees_request ? pending : nullptr;
   }
   /// Is the message over? A request that gapless frees stays a handle when it is complete, so after an error the
   /// library is asked. A request that the library calls pending is the program's to wait for, also where the request
@@ -220,10 +226,17 @@ class Statuses {
       : wanted_(wanted == MPI_STATUSES_IGNORE ? nullptr : wanted), own_(count) {
     for (int i = 0; i < count && own_.is_there(); ++i) {
       own_[i] = ReceivedStatus::unset(wanted_ == nullptr ? nullptr : wanted_ + i);
+      if (!library_returns_errors_after_handlers) own_[i].MPI_ERROR = MPI_SUCCESS;
     }
   }
   bool have_memory() const noexcept { return own_.is_there(); }
   MPI_Status* get() noexcept { return own_.data(); }
+  /// The library has answered with `code` and `completed` statuses: do these have errors? MPICH 5.0.2 returns
+  /// MPI_SUCCESS once a handler of the program's has returned. Where they have none, the program's stay.
+  bool have_errors(int code, int completed) noexcept {
+    if (!have_errors_) have_errors_ = look_for_errors(code, completed);
+    return *have_errors_;
+  }
   /// Takes a status that the library has filled in elsewhere, with its error if it `has_error`.
   void take(int i, const MPI_Status& filled, bool has_error) noexcept {
     if (has_error) {
@@ -241,8 +254,18 @@ class Statuses {
   }
 
  private:
+  bool look_for_errors(int code, int completed) noexcept {
+    if (tells_in_statuses(code)) return true;
+    if (library_returns_errors_after_handlers) return false;
+    const auto is_error = [](const MPI_Status& status) { return status.MPI_ERROR != MPI_SUCCESS; };
+    if (code == MPI_SUCCESS && std::any_of(own_.data(), own_.data() + completed, is_error)) return true;
+    for (int i = 0; wanted_ != nullptr && i < completed; ++i) own_[i].MPI_ERROR = wanted_[i].MPI_ERROR;
+    return false;
+  }
+
   MPI_Status* wanted_;
   Scratch<MPI_Status> own_;
+  std::optional<bool> have_errors_;
 };
 
 template <class IndexOf>

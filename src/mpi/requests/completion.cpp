@@ -26,7 +26,7 @@ int no_memory() noexcept { return raise_without_object(MPI_ERR_NO_MEM); }
 /// index_of(k).
 template <class IndexOf>
 int complete_several(Claims& claims, Statuses& statuses, int completed, int code, IndexOf index_of) noexcept {
-  const bool in_statuses = tells_in_statuses(code);
+  const bool in_statuses = statuses.have_errors(code, completed);
   if (in_statuses || code == MPI_SUCCESS) claims.unpack(statuses, completed, in_statuses, index_of);
   int first_of_ours = MPI_SUCCESS;
   for (int k = 0; k < completed; ++k) {
@@ -92,7 +92,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   *flag = 0;
   if (claims.are_under_way()) return MPI_SUCCESS;
   const int code = native.Testall(count, requests, flag, statuses.get());
-  if (code == MPI_SUCCESS && *flag == 0) return code;
+  if (code == MPI_SUCCESS && *flag == 0 && !statuses.have_errors(code, count)) return code;
   return complete_several(claims, statuses, count, code, [](int k) { return k; });
 }
 

@@ -68,9 +68,9 @@ void Pending::unpacked(transfer::Result result) noexcept {
 
 int Pending::finish(ReceivedStatus& status) noexcept {
   if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) {
-    const int code = std::exchange(is_unpacked, true) ? unpacked_code_ : (*work)->finish(status);
+    if (!std::exchange(is_unpacked, true)) unpacked_code_ = (*work)->finish(status);
     status.deliver();
-    return code;
+    return unpacked_code_;
   }
   if (!is_unpacked) {
     transfer::Batch batch;
@@ -119,8 +119,7 @@ bool Pending::complete_matched() noexcept {
 
 bool Pending::is_under_way() noexcept {
   int is_received = 1;
-  if (matched_request_ != MPI_REQUEST_NULL)
-    native.Request_get_status(matched_request_, &is_received, MPI_STATUS_IGNORE);
+  if (is_being_matched()) native.Request_get_status(matched_request_, &is_received, MPI_STATUS_IGNORE);
   if (is_received == 0) return true;
   int is_sent = 1;
   if (is_header_under_way_) native.Test(&header_request, &is_sent, MPI_STATUS_IGNORE);

@@ -97,6 +97,12 @@ class Pending {
   void forget_outcome() noexcept;
   /// Is the message still on its way, though the library takes the request for complete?
   bool is_under_way() noexcept;
+  /// Of a persistent message, the request that the library completes: where a probe has matched the message, that of
+  /// its receive, while the persistent request is inactive.
+  MPI_Request request_of_library() const noexcept { return is_being_matched() ? matched_request_ : handle; }
+  bool is_being_matched() const noexcept { return matched_request_ != MPI_REQUEST_NULL; }
+  /// The library has completed request_of_library(), and given its status.
+  void note_matched() noexcept { matched_request_ = MPI_REQUEST_NULL; }
   /// Is this a send in whose place a header has gone?
   bool is_by_header() noexcept;
   /// Makes the request under which the headers of a persistent send go, if its messages may go by header.

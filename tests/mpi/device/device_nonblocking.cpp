@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "support/environment.hpp"
+#include "support/gpu.hpp"
+#include "support/ints.hpp"
 #include "support/same_as_on_host.hpp"
 
 namespace gapless::test {
@@ -283,6 +286,22 @@ TEST_F(Nonblocking, AProcessThatFailsEntersAllTheSame) {
   EXPECT_EQ(MPI_SUCCESS, MPI_Allgather(memory.at(), 4, MPI_INT, memories.received.data(), 4, MPI_INT, world_));
   GAPLESS_TEST_NATIVE(Allgather)(wanted.sent.data(), 4, MPI_INT, wanted.received.data(), 4, MPI_INT, world_);
   EXPECT_TRUE(same_bytes(wanted.received, memories.received));
+}
+
+/// Every call that asks tells of a result that could not be moved, not the first one alone.
+TEST_F(Nonblocking, AResultThatCannotBeMovedIsToldAgain) {
+  if (!under_gapless() || library_reads_gpu() || !gpu_fails_on_request() || size() == 1) return;
+  TwoMemories memories;
+  OnGpu memory(memories.received);
+  MPI_Request request;
+  ASSERT_EQ(MPI_SUCCESS, MPI_Iallreduce(memories.sent.data(), memory.at(), 4, MPI_INT, MPI_SUM, world_, &request));
+  fail_next("run", -1);
+  int flag = 0, code = MPI_SUCCESS;
+  while (code == MPI_SUCCESS && flag == 0) code = MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+  fail_next("run", 0);
+  const int error_class_told = error_class(code);
+  EXPECT_NE(MPI_SUCCESS, error_class_told);
+  EXPECT_EQ(error_class_told, error_class(MPI_Wait(&request, MPI_STATUS_IGNORE)));
 }
 
 }  // namespace
