@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -177,6 +181,150 @@ TEST(Progress, OfPersistentCollectivesWhoseHandleIsFreed) {
             }));
 }
 #endif
+
+/// Waits for the message of an endpoint, after which the receive of processes may still be under way.
+using WaitForMessage = std::function<void(int* number, int peer, MPI_Comm comm, MPI_Request* of_processes)>;
+
+MPI_Request begin_receive(int* number, int peer, MPI_Comm comm) {
+  MPI_Request request;
+  MPI_Irecv(number, 1, MPI_INT, peer, 0, comm, &request);
+  return request;
+}
+
+const WaitForMessage waits_for_message[] = {
+    [](int* number, int peer, MPI_Comm comm, MPI_Request*) {
+      MPI_Recv(number, 1, MPI_INT, peer, 0, comm, MPI_STATUS_IGNORE);
+    },
+    [](int* number, int peer, MPI_Comm comm, MPI_Request*) {
+      MPI_Probe(peer, 0, comm, MPI_STATUS_IGNORE);
+      MPI_Recv(number, 1, MPI_INT, peer, 0, comm, MPI_STATUS_IGNORE);
+    },
+    [](int* number, int peer, MPI_Comm comm, MPI_Request*) {
+      MPI_Request request = begin_receive(number, peer, comm);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    },
+    [](int* number, int peer, MPI_Comm comm, MPI_Request*) {
+      MPI_Request request = begin_receive(number, peer, comm);
+      for (int flag = 0; flag == 0;) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    },
+    [](int* number, int peer, MPI_Comm comm, MPI_Request* of_processes) {
+      MPI_Request requests[] = {*of_processes, begin_receive(number, peer, comm)};
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+      *of_processes = requests[0];
+    },
+    [](int* number, int peer, MPI_Comm comm, MPI_Request* of_processes) {
+      MPI_Request requests[] = {begin_receive(number, peer, comm), *of_processes};
+      for (int flag = 0; flag == 0;) MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
+      *of_processes = requests[1];
+    },
+    [](int* number, int peer, MPI_Comm comm, MPI_Request* of_processes) {
+      MPI_Request requests[] = {*of_processes, begin_receive(number, peer, comm)};
+      for (int index = 0; index != MPI_UNDEFINED;) MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
+      *of_processes = requests[0];
+    },
+    [](int* number, int peer, MPI_Comm comm, MPI_Request* of_processes) {
+      MPI_Request requests[] = {*of_processes, begin_receive(number, peer, comm)};
+      int indices[2];
+      for (int some = 0; some != MPI_UNDEFINED;) MPI_Waitsome(2, requests, &some, indices, MPI_STATUSES_IGNORE);
+      *of_processes = requests[0];
+    },
+};
+
+/// A message that its sender sends before the endpoint's, and that does not leave before it is received.
+void receive_while_an_endpoint_waits(MPI_Datatype type, int count) {
+  const int peer = rank() ^ 1;
+  if (peer >= size()) return;
+  int bytes = 0;
+  MPI_Aint lower_bound = 0, extent = 0;
+  MPI_Type_size(type, &bytes);
+  MPI_Type_get_extent(type, &lower_bound, &extent);
+  MPI_Comm pair;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() / 2, rank(), &pair);
+  Endpoints endpoints(each(1), pair);
+  MPI_Comm& comm = endpoints.handles()[0];
+  for (std::size_t way = 0; way < std::size(waits_for_message); ++way) {
+    std::vector<char> memory(static_cast<std::size_t>(extent) * static_cast<std::size_t>(count),
+                             rank() % 2 == 0 ? 0 : 1);
+    int number = static_cast<int>(way);
+    if (rank() % 2 != 0) {
+      MPI_Send(memory.data(), count, type, peer, 0, MPI_COMM_WORLD);
+      MPI_Send(&number, 1, MPI_INT, 0, 0, comm);
+      continue;
+    }
+    MPI_Request request;
+    MPI_Irecv(memory.data(), count, type, peer, 0, MPI_COMM_WORLD, &request);
+    number = -1;
+    waits_for_message[way](&number, 1, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT_EQ(static_cast<int>(way), number);
+    EXPECT_EQ(std::ptrdiff_t{bytes} * count, std::count(memory.begin(), memory.end(), 1)) << way;
+  }
+  MPI_Comm_free(&comm);
+  MPI_Comm_free(&pair);
+}
+
+TEST(Progress, OfTheLibraryWhileAnEndpointWaits) {
+  MPI_Datatype vector;
+  MPI_Type_vector(64, 64, 128, MPI_CHAR, &vector);
+  MPI_Type_commit(&vector);
+  for (const int count : {64 << 10, 4 << 20}) receive_while_an_endpoint_waits(MPI_CHAR, count);
+  for (const int count : {16, 1024}) receive_while_an_endpoint_waits(vector, count);
+  MPI_Type_free(&vector);
+}
+
+TEST(Progress, OfCollectivesOfProcessesWhileAnEndpointWaits) {
+  constexpr int bytes = 100000;
+  Endpoints endpoints(each(1));
+  MPI_Comm& comm = endpoints.handles()[0];
+  const std::vector<char> mine(bytes, static_cast<char>(1 + rank()));
+  std::vector<char> all(static_cast<std::size_t>(bytes * size()));
+  MPI_Request request;
+  MPI_Iallgather(mine.data(), bytes, MPI_CHAR, all.data(), bytes, MPI_CHAR, MPI_COMM_WORLD, &request);
+  int number = 0;
+  if (rank() == 0) {
+    for (int other = 1; other < size(); ++other) {
+      MPI_Recv(&number, 1, MPI_INT, other, 0, comm, MPI_STATUS_IGNORE);
+      EXPECT_EQ(other, number);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    number = rank();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Send(&number, 1, MPI_INT, 0, 0, comm);
+  }
+  for (int other = 0; other < size(); ++other) EXPECT_EQ(1 + other, all[static_cast<std::size_t>(bytes * other)]);
+  MPI_Comm_free(&comm);
+}
+
+/// One endpoint waits for another one of its process, whose thread waits outside MPI until the message is received.
+TEST(Progress, OfTheLibraryInCollectivesOfEndpoints) {
+  constexpr int length = 1 << 20;
+  const int peer = rank() ^ 1;
+  int* sent = nullptr;
+  MPI_Win window;
+  MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &sent, &window);
+  *sent = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::vector<char> memory(length, static_cast<char>(rank() % 2));
+  Endpoints endpoints(each(2));
+  if (rank() % 2 != 0) {
+    MPI_Aint bytes = 0;
+    int unit = 0, *of_peer = nullptr;
+    MPI_Win_shared_query(window, peer, &bytes, &unit, &of_peer);
+    MPI_Send(memory.data(), length, MPI_CHAR, peer, 0, MPI_COMM_WORLD);
+    std::atomic_ref(*of_peer).store(1);
+  }
+  const bool receives = rank() % 2 == 0 && peer < size();
+  EXPECT_EQ(0, endpoints.run([&](MPI_Comm comm) {
+    const bool is_leader = comm == endpoints.handles()[0];
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (receives && !is_leader) MPI_Irecv(memory.data(), length, MPI_CHAR, peer, 0, MPI_COMM_WORLD, &request);
+    while (receives && is_leader && std::atomic_ref(*sent).load() == 0) std::this_thread::yield();
+    return (MPI_Barrier(comm) != MPI_SUCCESS) + (MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS);
+  }));
+  EXPECT_EQ(receives || rank() % 2 != 0 ? length : 0, std::count(memory.begin(), memory.end(), 1));
+  MPI_Win_free(&window);
+}
 
 void wait_in_barrier() { MPI_Barrier(MPI_COMM_WORLD); }
 

@@ -8,6 +8,7 @@
 #include "base/steady_condition.hpp"
 #include "device/device.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/tasks/requests.hpp"
 #include "endpoints/tasks/schedule.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -115,13 +116,11 @@ bool ask_library(Endpoint& endpoint) {
 
 /// Nothing of this endpoint is in the library, but a peer may wait for what else this process has there. Asking takes
 /// as long as a message, so who waits for messages that come soon does not ask.
-void poke_library(Endpoint& endpoint, bool found) noexcept {
+void poke_now_and_then(Endpoint& endpoint, bool found) noexcept {
   constexpr unsigned long_wait = 4096, often = 256, seldom = 8192;
   endpoint.idle_rounds = found ? 0 : endpoint.idle_rounds + 1;
   const bool waits_long = endpoint.idle_rounds >= long_wait && endpoint.idle_rounds % often == 0;
-  int flag = 0;
-  if (waits_long || ++endpoint.rounds % seldom == 0)
-    native.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+  if (waits_long || ++endpoint.rounds % seldom == 0) poke_library();
 }
 
 }  // namespace
@@ -132,10 +131,19 @@ void progress(Endpoint& endpoint) {
     send_stalled(endpoint);
     look_at_loans(endpoint);
     endpoint.busy_rounds = found ? endpoint.busy_rounds + 1 : 0;
-    if (!ask_library(endpoint)) poke_library(endpoint, found);
+    if (!ask_library(endpoint)) poke_now_and_then(endpoint, found);
     if (endpoint.is_freed.load(std::memory_order_relaxed)) endpoint.end_if_done();
   }
   advance_schedules(endpoint);
+}
+
+void poke_library() noexcept {
+  const std::unique_lock turn(asking, std::try_to_lock);
+  if (!turn) return;
+  // A question about a request that is not complete makes each library do what it can, on all that it has. Not so a
+  // probe: MPICH 5.0.2 looks only at what is there already where the communicator is of one process.
+  int flag = 0;
+  native.Request_get_status(requests::of_sent(), &flag, MPI_STATUS_IGNORE);
 }
 
 void progress_of_all() {

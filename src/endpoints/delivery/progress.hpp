@@ -19,8 +19,12 @@ void progress(Endpoint& endpoint);
 /// The same for every endpoint of the process: one thread may have begun work on several, and waits for one.
 void progress_of_all();
 
-/// The same in one of many calls, where anything is under way. A program repeats tests of others' requests until they
-/// succeed, which may depend on what its endpoints do.
+/// Has the library move on what the process has there, such as receives of processes: who sends to those may be whom an
+/// endpoint waits for.
+void poke_library() noexcept;
+
+/// progress_of_all() in one of many calls, where anything is under way. A program repeats tests of others' requests
+/// until they succeed, which may depend on what its endpoints do.
 void progress_now_and_then();
 
 /// Starts gapless's thread, the first time.

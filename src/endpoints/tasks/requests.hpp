@@ -32,7 +32,7 @@ struct alignas(128) Request {
 /// A request for one message, whose operation is new; null if there is no memory. Whoever starts the operation has the
 /// request keep the endpoint.
 Request* acquire(Endpoint& endpoint) noexcept;
-/// The one request that all sends share which were complete at once.
+/// The one request that all sends share which were complete at once. The library never completes it.
 MPI_Request of_sent() noexcept;
 /// The operation is over: the handle may be lent to another, and the endpoint may end.
 void release(Request& request) noexcept;

@@ -34,7 +34,10 @@ void wait_until(Endpoint& endpoint, Condition is_met) {
       continue;
     }
     if (rounds % idle_endpoint == 0 || has_outstanding_operations()) try_to([&] { progress(endpoint); });
-    if (rounds % all_endpoints == 0) try_to(progress_of_all);
+    if (rounds % all_endpoints == 0) {
+      try_to(progress_of_all);
+      poke_library();
+    }
     give_way(rounds);
   }
 }
