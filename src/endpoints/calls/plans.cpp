@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <utility>
 
 #include "endpoints/inner.hpp"
 #include "mpi/calls/user_buffer.hpp"
+#include "mpi/lifetime/runtime.hpp"
 
 namespace gapless::mpi::endpoints::plans {
 namespace {
@@ -40,6 +42,9 @@ bool is_possible(Schedule& schedule, const Reduction& reduction) noexcept {
   schedule.hand_on_failures();
   const bool is_buffer = schedule.accepts({reduction.result, reduction.count, reduction.datatype});
   if (is_buffer && !is_for_reductions(reduction.op)) schedule.fail(MPI_ERR_OP);
+  if (schedule.mistake() != MPI_SUCCESS) return false;
+  const int code = check_operation(reduction.op, schedule.programs(reduction.datatype));
+  if (code != MPI_SUCCESS) schedule.fail(code);
   return schedule.mistake() == MPI_SUCCESS;
 }
 
@@ -93,7 +98,38 @@ void exchange_between_leaders(Schedule& schedule, const Data& out, const Data& i
   schedule.fence();
 }
 
+constexpr std::size_t built_in_count = 12;
+
+/// Where the operation stands among those that the library has from the start; `built_in_count` if it does not.
+std::size_t place_among_built_in(MPI_Op op) noexcept {
+  const std::array<MPI_Op, built_in_count> all{MPI_SUM, MPI_MAX, MPI_MIN,  MPI_PROD, MPI_LAND,   MPI_BAND,
+                                               MPI_LOR, MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC};
+  return static_cast<std::size_t>(std::ranges::find(all, op) - all.begin());
+}
+
+/// What the library says where a process that is alone reduces nothing. MPI_Reduce_local would say the same, but has no
+/// communicator to return the error of.
+int ask_library(MPI_Op op, MPI_Datatype datatype) noexcept {
+  static std::mutex mutex;  // collectives of one communicator
+  const std::lock_guard lock(mutex);
+  const int nothing = 0;
+  int result = 0;
+  return native.Allreduce(&nothing, &result, 0, datatype, op, runtime::own_communicator());
+}
+
 }  // namespace
+
+bool is_built_in(MPI_Op op) noexcept { return place_among_built_in(op) != built_in_count; }
+
+int check_operation(MPI_Op op, MPI_Datatype datatype) noexcept {
+  // By operation, the last datatype that it was defined for: one that the library has from the start, too.
+  static thread_local std::array<MPI_Datatype, built_in_count> last{};
+  const std::size_t place = place_among_built_in(op);
+  if (place == built_in_count || last[place] == datatype) return MPI_SUCCESS;
+  const int code = ask_library(op, datatype);
+  if (code == MPI_SUCCESS) last[place] = datatype;
+  return code;
+}
 
 bool is_root(const Schedule& schedule, int root) noexcept {
   return schedule.is_between_groups() ? root == MPI_ROOT : root == schedule.rank();

@@ -43,6 +43,11 @@ void exchange(Schedule& schedule, const DataOf& out, const DataOf& in, bool in_p
 /// What is received takes the place of what is sent.
 void exchange_in_place(Schedule& schedule, const DataOf& in);
 
+/// Is the operation one that the library has from the start?
+bool is_built_in(MPI_Op op) noexcept;
+/// Is the operation defined for the datatype? An error code, the same on every rank. The program's own are for any.
+int check_operation(MPI_Op op, MPI_Datatype datatype) noexcept;
+
 struct Reduction {
   const void* operand;
   void* result;

@@ -63,10 +63,7 @@ void Schedule::copy(const Data& from, const Data& to) {
 void Schedule::combine(const Data& left, const Data& right, MPI_Op op) {
   Step step{Step::Kind::combine, left, right};
   step.op = op;
-  // Operations of the program are called with the program's handle.
-  for (const auto& [program, mine] : owned_) {
-    if (mine == left.datatype) step.data.datatype = step.other.datatype = program;
-  }
+  step.data.datatype = step.other.datatype = programs(left.datatype);
   steps_.push_back(step);
 }
 
@@ -102,6 +99,11 @@ MPI_Datatype Schedule::own(MPI_Datatype datatype) {
   if (is_derived && (native.Type_contiguous(1, datatype, &mine) != MPI_SUCCESS || !commit(mine))) mine = datatype;
   owned_.emplace_back(datatype, mine);
   return mine;
+}
+
+MPI_Datatype Schedule::programs(MPI_Datatype owned) const noexcept {
+  const auto found = std::ranges::find(owned_, owned, [](const auto& pair) { return pair.second; });
+  return found == owned_.end() ? owned : found->first;
 }
 
 void Schedule::restart() {

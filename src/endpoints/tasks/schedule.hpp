@@ -55,6 +55,8 @@ class Schedule : public Task {
   Scratch* scratch(MPI_Count count, MPI_Datatype datatype);
   /// The program may free its datatypes while the schedule runs.
   MPI_Datatype own(MPI_Datatype datatype);
+  /// The program's handle of what own() has returned, which operations are defined for and called with.
+  MPI_Datatype programs(MPI_Datatype owned) const noexcept;
   /// An error of the arguments: the schedule is not to be run.
   void fail(int code) noexcept {
     if (mistake_ == MPI_SUCCESS) mistake_ = code;

@@ -20,14 +20,6 @@
 namespace gapless::mpi::endpoints::together {
 namespace {
 
-bool is_built_in(MPI_Op op) noexcept {
-  for (const MPI_Op one : {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR, MPI_LXOR,
-                           MPI_BXOR, MPI_MINLOC, MPI_MAXLOC}) {
-    if (op == one) return true;
-  }
-  return false;
-}
-
 /// Longer operands are combined in two levels: every round of the other way copies them.
 constexpr std::size_t most_doubled = 2048;
 
@@ -246,9 +238,6 @@ int reduce_by_doubling(const Call& call, const std::byte* operand, std::byte* re
   };
   if (is_represented) {
     note(code, send(call, code, sum, rank - 1));
-    // An MPI_Op that is not for the datatype is a mistake on every rank.
-    std::memcpy(other, operand, static_cast<std::size_t>(call.bytes()));
-    note(code, call.elements.combine(sum, other, call.count));
     note(code, receive(call, sum, rank - 1));
   } else {
     if (is_paired) take(rank + 1);
@@ -281,11 +270,11 @@ bool serves_doubling(const Communicator& communicator, MPI_Count bytes) noexcept
 
 bool serves_reduction(const Communicator& communicator, MPI_Count count, MPI_Datatype datatype, MPI_Op op) {
   if (!communicator.is_in_order || communicator.seats == nullptr || count <= 0 || datatype == MPI_DATATYPE_NULL ||
-      !is_built_in(op))
+      !plans::is_built_in(op))
     return false;
   const TypeRecord* const record = type_cache::find(datatype);
   return record->is_predefined && record->plain && record->size > 0 && record->first_byte == 0 &&
-         count <= most_bytes_in_one_call / record->size;
+         count <= most_bytes_in_one_call / record->size && plans::check_operation(op, datatype) == MPI_SUCCESS;
 }
 
 int reduce(Endpoint& endpoint, const void* operand, void* result, MPI_Count count, MPI_Datatype datatype, MPI_Op op,

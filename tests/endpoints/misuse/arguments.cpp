@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <utility>
 #include <vector>
 
 #include "gapless/endpoints.h"
@@ -18,7 +19,7 @@ TEST(Misuse, CollectivesWithMistakes) {
   const ReturnErrors returned(MPI_COMM_WORLD), returned_here(MPI_COMM_SELF);
   std::vector<MPI_Comm> handles(3);
   MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 3, MPI_INFO_NULL, handles.data());
-  const std::vector<int> roots(3, MPI_ERR_ROOT), counts(3, MPI_ERR_COUNT), types(3, MPI_ERR_TYPE), ops(3, MPI_ERR_OP);
+  const std::vector<int> roots(3, MPI_ERR_ROOT), counts(3, MPI_ERR_COUNT), types(3, MPI_ERR_TYPE);
   const int all = 3 * size();
   EXPECT_EQ(roots, classes_of(handles, [&](MPI_Comm comm) {
               int number = 0;
@@ -40,14 +41,6 @@ TEST(Misuse, CollectivesWithMistakes) {
               int number = 0;
               return MPI_Bcast(&number, 1, MPI_DATATYPE_NULL, 0, comm);
             }));
-  // An operation that has no meaning for the datatype, short and long: all are told, nobody waits.
-  for (const int count : {1, 5000}) {
-    EXPECT_EQ(ops, classes_of(handles, [count](MPI_Comm comm) {
-                const std::vector<double> numbers(static_cast<std::size_t>(count), 1.0);
-                std::vector<double> sum(numbers);
-                return MPI_Allreduce(numbers.data(), sum.data(), count, MPI_DOUBLE, MPI_BAND, comm);
-              }));
-  }
   EXPECT_EQ(std::vector<int>(3, MPI_SUCCESS), classes_of(handles, [all](MPI_Comm comm) {
               const int one = 1;
               int sum = 0;
@@ -55,6 +48,61 @@ TEST(Misuse, CollectivesWithMistakes) {
               return sum == all ? code : MPI_ERR_OTHER;
             }));
   for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
+}
+
+/// The classes of what reductions say of an operation that is not defined for the datatype.
+std::vector<int> classes_of_reductions(MPI_Comm comm, int count, MPI_Datatype type, MPI_Op op) {
+  const std::vector<double> operand(static_cast<std::size_t>(count * size(comm)), 1.0);
+  std::vector<double> result(operand);
+  const void* const from = operand.data();
+  void* const to = result.data();
+  std::vector<int> classes;
+  for (const int code : {MPI_Allreduce(from, to, count, type, op, comm), MPI_Reduce(from, to, count, type, op, 0, comm),
+                         MPI_Reduce_scatter_block(from, to, count, type, op, comm),
+                         MPI_Scan(from, to, count, type, op, comm), MPI_Exscan(from, to, count, type, op, comm)})
+    classes.push_back(error_class(code));
+  MPI_Request request = MPI_REQUEST_NULL;
+  classes.push_back(error_class(MPI_Iallreduce(from, to, count, type, op, comm, &request)));
+  classes.push_back(request == MPI_REQUEST_NULL ? MPI_ERR_OP : MPI_SUCCESS);
+  return classes;
+}
+
+/// All are told, by the handler of their own communicator: those of the world and of the process end the job here.
+TEST(Misuse, OperationsThatAreNotForTheDatatype) {
+  if (!has_threads()) return;
+  MPI_Datatype derived;
+  MPI_Type_contiguous(1, MPI_DOUBLE, &derived);
+  MPI_Type_commit(&derived);
+  const std::pair<MPI_Datatype, MPI_Op> all[] = {
+      {MPI_DOUBLE, MPI_BAND}, {MPI_DOUBLE, MPI_MAXLOC}, {MPI_2INT, MPI_SUM}, {derived, MPI_SUM}};
+  // Of one, of a number that is no power of two in several processes, and long ones.
+  for (const int endpoints : {1, 3}) {
+    for (const int count : {1, 5000}) {
+      for (const auto& [type, op] : all) {
+        EXPECT_EQ(0, on_endpoints(each(endpoints), [&, type = type, op = op](MPI_Comm comm) {
+                    return classes_of_reductions(comm, count, type, op) != std::vector<int>(7, MPI_ERR_OP);
+                  }));
+      }
+    }
+  }
+  MPI_Type_free(&derived);
+}
+
+/// The library has these from the start, though no name of MPI stands for them.
+TEST(Misuse, OperationsOnDatatypesWithoutAName) {
+  if (!has_threads()) return;
+  EXPECT_EQ(0, on_endpoints(each(3), [](MPI_Comm comm) {
+              constexpr int digits = 9;
+              const int one = 1;
+              int sum = 0, later = 0;
+              MPI_Datatype type;
+              MPI_Request request = MPI_REQUEST_NULL;
+              MPI_Type_create_f90_integer(digits, &type);
+              int wrong = MPI_Allreduce(&one, &sum, 1, type, MPI_SUM, comm) != MPI_SUCCESS;
+              wrong += MPI_Iallreduce(&one, &later, 1, type, MPI_SUM, comm, &request) != MPI_SUCCESS;
+              wrong += MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+              return wrong + (sum != size(comm)) + (later != size(comm));
+            }));
 }
 
 /// The classes of what all collectives say of these arguments, on a communicator of one rank.
