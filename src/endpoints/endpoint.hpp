@@ -47,19 +47,20 @@ struct Identity {
   auto operator<=>(const Identity&) const = default;
 };
 
-/// How envelopes are written in the library's tags.
+/// How envelopes are written in the library's tags. Marked are the program's synchronous messages, and those of
+/// collectives whose sender could not read the bytes.
 struct TagFormat {
   int user_bits = 0;
   int upper_bound() const noexcept { return static_cast<int>((std::int64_t{1} << user_bits) - 1); }
-  int encode(int tag, Context context, bool synchronous, int source) const noexcept {
-    return tag | (context == Context::collective ? 1 << user_bits : 0) | (synchronous ? 2 << user_bits : 0) |
+  int encode(int tag, Context context, bool is_marked, int source) const noexcept {
+    return tag | (context == Context::collective ? 1 << user_bits : 0) | (is_marked ? 2 << user_bits : 0) |
            (source << (user_bits + 2));
   }
   int tag_of(int encoded) const noexcept { return encoded & upper_bound(); }
   Context context_of(int encoded) const noexcept {
     return (encoded >> user_bits & 1) != 0 ? Context::collective : Context::messages;
   }
-  bool is_synchronous(int encoded) const noexcept { return (encoded >> user_bits & 2) != 0; }
+  bool is_marked(int encoded) const noexcept { return (encoded >> user_bits & 2) != 0; }
   int source_of(int encoded) const noexcept { return encoded >> (user_bits + 2); }
 };
 

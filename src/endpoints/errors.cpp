@@ -33,6 +33,10 @@ int unserved(const char* function) noexcept {
                         "gapless does not serve this call on an endpoints communicator");
 }
 
+int bytes_missing() noexcept {
+  return code_with_text(MPI_ERR_OTHER, "message", "the endpoint that sends the bytes could not read them");
+}
+
 int operand_missing() noexcept {
   return code_with_text(MPI_ERR_OTHER, "reduction", "the operand of another endpoint could not be read");
 }

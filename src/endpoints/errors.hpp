@@ -15,6 +15,9 @@ int code_with_text(int error_class, const char* function, const char* why) noexc
 /// The error code of a call that endpoints do not serve, not yet raised.
 int unserved(const char* function) noexcept;
 
+/// The error code of a message whose sender could not read the bytes, not yet raised.
+int bytes_missing() noexcept;
+
 /// The error code of a reduction to which another endpoint could give no operand, not yet raised.
 int operand_missing() noexcept;
 

@@ -39,7 +39,6 @@ bool is_for_reductions(MPI_Op op) noexcept {
 }
 
 bool is_possible(Schedule& schedule, const Reduction& reduction) noexcept {
-  schedule.hand_on_failures();
   const bool is_buffer = schedule.accepts({reduction.result, reduction.count, reduction.datatype});
   if (is_buffer && !is_for_reductions(reduction.op)) schedule.fail(MPI_ERR_OP);
   if (schedule.mistake() != MPI_SUCCESS) return false;

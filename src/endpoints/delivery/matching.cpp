@@ -52,6 +52,7 @@ void MessagePool::give(Message& message) noexcept {
   message.attached = nullptr;
   message.loan = message.unit = -1;
   message.remote = MPI_MESSAGE_NULL;
+  message.has_failed = false;
   Link& list = message.room == short_room ? short_ : long_;
   list.append(message);
 }

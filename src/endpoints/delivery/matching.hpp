@@ -69,6 +69,7 @@ struct Message : Link {
   int loan = -1;                          ///< of that sender
   int unit = -1;                          ///< the first with the bytes, in the sender's outbox
   MPI_Message remote = MPI_MESSAGE_NULL;  ///< in the library
+  bool has_failed = false;                ///< its sender could not read the bytes
   std::size_t room = 0;                   ///< for copied bytes, which lie behind the message
 
   std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }

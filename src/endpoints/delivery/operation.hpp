@@ -57,6 +57,8 @@ bool send_at_once(Endpoint& endpoint, const Data& data, int destination, int tag
 
 /// `destination` is a rank, the tag is valid.
 void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode);
+/// Sends no bytes: the receive of this message fails, and its receiver does not wait for ever.
+void start_failed_send(Operation& operation, int destination, int tag, Context context);
 void start_receive(Operation& operation, int source, int tag, Context context);
 /// A receive of a message that was taken out already, and goes back to its endpoint's pool.
 void start_matched_receive(Operation& operation, Message& message);
@@ -87,8 +89,8 @@ bool empty_rings(Endpoint& endpoint);
 void send_stalled(Endpoint& endpoint) noexcept;
 /// Completes sends whose bytes another process has taken.
 void look_at_loans(Endpoint& endpoint) noexcept;
-/// A message came on the endpoint's lane. Precondition: `prepare_for_arrival`.
-void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MPI_Count bytes, bool synchronous);
+/// A message came on the endpoint's lane, marked (TagFormat) or not. Precondition: `prepare_for_arrival`.
+void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MPI_Count bytes, bool is_marked);
 /// False if there is no memory for a message that nobody waits for.
 bool prepare_for_arrival(Endpoint& endpoint) noexcept;
 

@@ -56,7 +56,7 @@ void take_in_messages(Endpoint& endpoint) {
     const int from = format.source_of(status.MPI_TAG);
     const int source = communicator.ranks[static_cast<std::size_t>(status.MPI_SOURCE)][static_cast<std::size_t>(from)];
     arrive(endpoint, message, {source, format.tag_of(status.MPI_TAG), format.context_of(status.MPI_TAG)}, bytes,
-           format.is_synchronous(status.MPI_TAG));
+           format.is_marked(status.MPI_TAG));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "endpoints/delivery/bytes.hpp"
 #include "endpoints/delivery/operation.hpp"
+#include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "mpi/calls/staged/byte_types.hpp"
 
@@ -72,8 +73,16 @@ void receive_here(Operation& receive, const Envelope& envelope, MPI_Count bytes,
                   Operation* sender) noexcept {
   const MPI_Count taken = note_message(receive, envelope, bytes);
   const int code = sender != nullptr ? copy_between(*sender, receive) : unpack_first(receive, packed, taken);
-  if (sender != nullptr) complete(*sender);
+  if (sender != nullptr) {
+    if (!is_one_run(*sender)) sender->code = code;  // whose memory has failed is not known
+    complete(*sender);
+  }
   finish_receive(receive, taken, code);
+}
+
+/// The receive gets a message whose sender could not read the bytes.
+void receive_nothing(Operation& receive, const Envelope& envelope) noexcept {
+  finish_receive(receive, note_message(receive, envelope, 0), bytes_missing());
 }
 
 /// The receive gets the bytes that lie at that address in the sender's process; the sender learns how that ended.
@@ -112,6 +121,8 @@ void deliver(Operation& receive, Message& message) {
     receive_attached(receive, message.envelope, message.bytes, message.attached, message.loan);
   } else if (message.unit >= 0) {
     receive_from_outbox(receive, message.envelope, message.bytes, message.unit);
+  } else if (message.has_failed) {
+    receive_nothing(receive, message.envelope);
   } else {
     receive_here(receive, message.envelope, message.bytes, message.data(), message.sender);
   }
@@ -120,7 +131,8 @@ void deliver(Operation& receive, Message& message) {
 
 /// A message that the library has finds its receive, or joins those that nobody waits for.
 void match_remote(Endpoint& endpoint, Message& message, bool is_short) {
-  if (Posted* posted = endpoint.matching.take_posted(message.envelope)) {
+  Posted* const posted = endpoint.matching.take_posted(message.envelope);
+  if (posted != nullptr && !message.has_failed) {
     start_remote_receive(static_cast<Operation&>(*posted), message.remote, message.envelope, message.bytes, is_short);
     return endpoint.pool.give(message);
   }
@@ -129,6 +141,7 @@ void match_remote(Endpoint& endpoint, Message& message, bool is_short) {
     inner.Mrecv(message.data(), static_cast<int>(message.bytes), MPI_BYTE, &message.remote, MPI_STATUS_IGNORE);
     message.remote = MPI_MESSAGE_NULL;
   }
+  if (posted != nullptr) return deliver(static_cast<Operation&>(*posted), message);
   endpoint.matching.add(message);
 }
 
@@ -137,7 +150,8 @@ MPI_Count bytes_in(const Cell& cell) noexcept {
   return cell.way == Way::copied      ? cell.number
          : cell.way == Way::in_outbox ? cell.in_outbox
          : cell.way == Way::lent      ? cell.lent.bytes
-                                      : cell.attached.bytes;
+         : cell.way == Way::attached  ? cell.attached.bytes
+                                      : 0;
 }
 
 /// A message that this process can read finds its receive, or joins those that nobody waits for. False if there
@@ -153,6 +167,8 @@ bool take_bytes(Endpoint& endpoint, const RingReader& ring, const Cell& cell, co
       receive_attached(receive, envelope, bytes, cell.attached.address, cell.number);
     } else if (cell.way == Way::in_outbox) {
       receive_from_outbox(receive, envelope, bytes, cell.number);
+    } else if (cell.way == Way::failed) {
+      receive_nothing(receive, envelope);
     } else {
       receive_here(receive, envelope, bytes, packed, lender);
     }
@@ -168,6 +184,7 @@ bool take_bytes(Endpoint& endpoint, const RingReader& ring, const Cell& cell, co
     message->loan = cell.number;
   }
   if (cell.way == Way::in_outbox) message->unit = cell.number;
+  message->has_failed = cell.way == Way::failed;
   copy_bytes(message->data(), packed, static_cast<std::size_t>(here));
   endpoint.matching.add(*message);
   return true;
@@ -273,14 +290,15 @@ bool prepare_for_arrival(Endpoint& endpoint) noexcept {
   return message != nullptr;
 }
 
-void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MPI_Count bytes, bool synchronous) {
+void arrive(Endpoint& endpoint, MPI_Message remote, const Envelope& envelope, MPI_Count bytes, bool is_marked) {
   Message& message = *endpoint.pool.take(most_copied_aside);
   message.envelope = envelope;
   message.bytes = bytes;
   message.remote = remote;
+  message.has_failed = is_marked && envelope.context == Context::collective;
   const int inbox = endpoint.communicator->places[static_cast<std::size_t>(envelope.source)].inbox;
   if (!has_ring_from(endpoint, inbox))
-    return match_remote(endpoint, message, !synchronous && bytes <= most_copied_aside);
+    return match_remote(endpoint, message, message.has_failed || (!is_marked && bytes <= most_copied_aside));
   endpoint.from(envelope.source).arrived.append(message);
 }
 

@@ -76,8 +76,9 @@ void count(transfer::EndpointMessages& sent, Way way) noexcept {
     case Way::in_outbox:
       ++sent.in_outbox;
       break;
-    case Way::by_library:
-      break;  // counted on the lane
+    case Way::by_library:  // counted on the lane
+    case Way::failed:
+      break;
   }
 }
 
@@ -97,7 +98,7 @@ bool write(Operation& send) noexcept {
   const bool is_over = is_complete_in_ring(send.way);
   if (send.way == Way::copied) {
     send.code = pack_all(send, room.memory);
-    if (send.code != MPI_SUCCESS) room.cell->number = 0;  // those that are there may be an older message's
+    if (send.code != MPI_SUCCESS) room.cell->way = Way::failed;
   }
   send.ring->publish(*room.cell);
   if (is_over) complete(send);
@@ -141,20 +142,33 @@ int isend(const Data& data, int process, int tag, MPI_Comm lane, Mode mode, MPI_
   return start(data.memory, static_cast<int>(data.count), data.datatype, process, tag, lane, request);
 }
 
-/// False if the send has ended in an error.
-bool send_on_lane(Operation& send, const Data& data, const RankPlace& place, Mode mode) {
+/// False, with the send's code set, if the library does not even begin.
+bool move_on_lane(Operation& send, const Data& data, const RankPlace& place, Mode mode, bool is_marked) {
   const Communicator& communicator = *send.endpoint->communicator;
-  const int tag = communicator.format.encode(send.envelope.tag, send.envelope.context, mode == Mode::synchronous,
-                                             send.endpoint->local);
+  const int tag = communicator.format.encode(send.envelope.tag, send.envelope.context, is_marked, send.endpoint->local);
   const MPI_Comm lane = communicator.lanes[static_cast<std::size_t>(place.local)];
   ++send.endpoint->sent.by_library;
   const auto start = [&](MPI_Request* request) { return isend(data, place.process, tag, lane, mode, request); };
-  if (start_moving(send, start)) return true;
-  complete(send);
+  return start_moving(send, start);
+}
+
+/// Nobody but the lane tells the receiver that no bytes come. Messages of the program have no mark for that: their
+/// receivers wait, as those of processes do.
+void fail_on_lane(Operation& send, const RankPlace& place) {
+  const Data nothing{nullptr, 0, MPI_BYTE};
+  const bool has_mark = send.envelope.context == Context::collective;
+  if (!has_mark || !move_on_lane(send, nothing, place, Mode::standard, true)) complete(send);
+}
+
+/// To an endpoint that has no ring from this one. False if the send has ended, or will end, in an error.
+bool send_on_lane(Operation& send, const Data& data, const RankPlace& place, Mode mode) {
+  if (move_on_lane(send, data, place, mode, mode == Mode::synchronous)) return true;
+  fail_on_lane(send, place);
   return false;
 }
 
-/// The library moves the bytes, and the ring says so, lest later messages overtake this one.
+/// The library moves the bytes, and the ring says so, lest later messages overtake this one; or the library does not
+/// begin, and the ring says that no bytes come.
 void send_by_library(Operation& send, const Data& data, const RankPlace& place, Mode mode) {
   Cell* const cell = send.ring->stalled == 0 ? send.ring->claim(0).cell : nullptr;
   auto notice = cell == nullptr ? make_other<Operation>(send) : nullptr;
@@ -162,14 +176,19 @@ void send_by_library(Operation& send, const Data& data, const RankPlace& place, 
     send.code = MPI_ERR_NO_MEM;
     return complete(send);
   }
-  if (!send_on_lane(send, data, place, mode)) return;
+  const bool moves = move_on_lane(send, data, place, mode, mode == Mode::synchronous);
+  const Way way = moves ? Way::by_library : Way::failed;
   if (cell != nullptr) {
+    send.way = way;
     describe(*cell, send);
-    return send.ring->publish(*cell);
+    send.ring->publish(*cell);
+  } else {
+    notice->way = way;
+    notice->is_abandoned = true;
+    begin(*notice);
+    write_or_wait(*notice.release());
   }
-  notice->is_abandoned = true;
-  begin(*notice);
-  write_or_wait(*notice.release());
+  if (!moves) complete(send);
 }
 
 /// Other processes can read ordinary memory alone.
@@ -307,19 +326,38 @@ bool send_at_once(Endpoint& from, const Data& data, int destination, int tag, Co
   return true;
 }
 
-void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode) {
-  begin(operation);
-  operation.receives = false;
+namespace {
+
+/// What every send begins with. False if it has ended in an error. Precondition: the endpoint is locked.
+bool find_way(Operation& send, const RankPlace& place, int tag, Context context) noexcept {
+  Endpoint& from = *send.endpoint;
+  begin(send);
+  send.receives = false;
+  send.envelope = {from.rank, tag, context};
+  if (send.outlives_call) from.keep();
+  send.ring = place.inbox < 0 ? nullptr : ring_to(from, place.inbox);
+  if (send.ring != nullptr || place.process != from.communicator->process) return true;
+  send.code = MPI_ERR_NO_MEM;
+  complete(send);
+  return false;
+}
+
+}  // namespace
+
+void start_failed_send(Operation& operation, int destination, int tag, Context context) {
   Endpoint& from = *operation.endpoint;
-  operation.envelope = {from.rank, tag, context};
   const RankPlace& place = from.communicator->places[static_cast<std::size_t>(destination)];
   const std::lock_guard lock(from.lock);
-  if (operation.outlives_call) from.keep();
-  operation.ring = place.inbox < 0 ? nullptr : ring_to(from, place.inbox);
-  if (operation.ring == nullptr && place.process == from.communicator->process) {
-    operation.code = MPI_ERR_NO_MEM;
-    return complete(operation);
-  }
+  if (!find_way(operation, place, tag, context)) return;
+  operation.way = Way::failed;
+  operation.ring != nullptr ? write_or_wait(operation) : fail_on_lane(operation, place);
+}
+
+void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode) {
+  Endpoint& from = *operation.endpoint;
+  const RankPlace& place = from.communicator->places[static_cast<std::size_t>(destination)];
+  const std::lock_guard lock(from.lock);
+  if (!find_way(operation, place, tag, context)) return;
   if (mode == Mode::buffered) return send_buffered(operation, place);
   if (operation.ring != nullptr) return send_here(operation, data, place, mode);
   if (!send_on_lane(operation, data, place, mode)) return;

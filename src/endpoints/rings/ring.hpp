@@ -29,6 +29,7 @@ enum class Way : std::uint8_t {
   attached,    ///< the sender, of another process, does: its memory can be read from here
   in_outbox,   ///< they lie in the outbox of the sender, of another process
   by_library,  ///< as the next message of this sender on the receiver's lane
+  failed,      ///< they do not: the sender could not read them
 };
 
 /// Bytes that the sender has, and how many.

@@ -119,20 +119,21 @@ void Schedule::restart() {
 }
 
 void Schedule::start_message(const Step& step) {
-  round_.push_back(std::make_unique<Message>());
-  Message& operation = *round_.back();
+  round_.push_back(std::make_unique<Operation>());
+  Operation& operation = *round_.back();
   operation.receives = step.kind == Step::Kind::receive;
-  const bool sends_nothing = !operation.receives && hands_on_failures_ && code != MPI_SUCCESS;
-  const Data data = sends_nothing ? Data{nullptr, 0, MPI_BYTE} : step.data;
+  const bool has_failed = !operation.receives && code != MPI_SUCCESS;
+  const Data data = has_failed ? Data{nullptr, 0, MPI_BYTE} : step.data;
   const int refused = set_buffer(operation, *endpoint, data);
   if (refused != MPI_SUCCESS) {
     round_.pop_back();
     return give_up(refused);
   }
-  operation.expected = operation.bytes;
   if (step.tell) told_ = &operation;
   if (operation.receives) {
     start_receive(operation, step.peer, step.tag, step.context);
+  } else if (has_failed) {
+    start_failed_send(operation, step.peer, step.tag, step.context);
   } else {
     start_send(operation, data, step.peer, step.tag, step.context, step.mode);
   }
@@ -140,8 +141,7 @@ void Schedule::start_message(const Step& step) {
 
 void Schedule::take(const Step& step) {
   int failure = MPI_SUCCESS;
-  const bool has_failed = hands_on_failures_ && code != MPI_SUCCESS;
-  if (has_failed && (step.kind == Step::Kind::copy || step.kind == Step::Kind::combine)) return;
+  if (code != MPI_SUCCESS && (step.kind == Step::Kind::copy || step.kind == Step::Kind::combine)) return;
   switch (step.kind) {
     case Step::Kind::send:
     case Step::Kind::receive:
@@ -173,8 +173,6 @@ bool Schedule::is_round_done() noexcept {
 void Schedule::end_round() {
   for (const auto& operation : round_) {
     if (code == MPI_SUCCESS) code = operation->code;
-    const bool is_short = operation->receives && operation->bytes < operation->expected;
-    if (code == MPI_SUCCESS && hands_on_failures_ && is_short) code = operand_missing();
     if (operation.get() == told_) {
       source = told_->source;
       tag = told_->tag;

@@ -3,6 +3,9 @@
 // A schedule is made whole, as a list of steps, and run by whoever drives the endpoint. Steps start one after another;
 // a fence waits for all messages before it. So the blocking, nonblocking and persistent forms of a collective are one
 // list, and a persistent one is the list run again.
+//
+// Once a schedule has failed, its receives go on, and its sends send no bytes, which those who receive them hear of: a
+// rank that waited for ever would be worse, and so would one that takes something else for the bytes.
 #pragma once
 
 #include <functional>
@@ -68,9 +71,6 @@ class Schedule : public Task {
     if (data.datatype == MPI_DATATYPE_NULL) fail(MPI_ERR_TYPE);
     return mistake_ == MPI_SUCCESS;
   }
-  /// For a collective whose messages all have the length that their receivers expect: a rank that has failed sends no
-  /// bytes from then on, so that those who need them fail as well.
-  void hand_on_failures() noexcept { hands_on_failures_ = true; }
   /// What the messages of this collective are told from those of others by.
   void set_tag(int tag) noexcept { tag_ = tag; }
   bool is_between_groups() const noexcept { return endpoint->sides.is_inter(); }
@@ -99,10 +99,6 @@ class Schedule : public Task {
   };
   void send_in_collective(const Data& data, int to) { send(data, to, tag_, Context::collective, Mode::standard); }
   void receive_in_collective(const Data& data, int from) { receive(data, from, tag_, Context::collective, false); }
-  /// A receive tells of no more bytes than have come.
-  struct Message : Operation {
-    MPI_Count expected = 0;
-  };
   void restart();
   void take(const Step& step);
   void start_message(const Step& step);
@@ -112,13 +108,12 @@ class Schedule : public Task {
 
   std::vector<Step> steps_;
   std::size_t next_ = 0;
-  std::vector<std::unique_ptr<Message>> round_;
+  std::vector<std::unique_ptr<Operation>> round_;
   Operation* told_ = nullptr;
   std::vector<std::unique_ptr<Scratch>> scratch_;
   std::vector<std::pair<MPI_Datatype, MPI_Datatype>> owned_;
   int tag_ = 0;
   int mistake_ = MPI_SUCCESS;
-  bool hands_on_failures_ = false;
 };
 
 /// Advances the schedules that were started on the endpoint.
