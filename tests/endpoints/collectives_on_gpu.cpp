@@ -123,6 +123,12 @@ struct Places {
 };
 
 const Moving movings[] = {
+    {"Bcast",
+     [](auto out, auto in, int n, int poor, auto c) {
+       void* const memory = rank(c) == poor ? const_cast<void*>(out) : in + poor * n;
+       return MPI_Bcast(memory, n, MPI_INT, poor, c);
+     },
+     true, is_other},
     {"Ibcast",
      [](auto out, auto in, int n, int poor, auto c) {
        MPI_Request request = MPI_REQUEST_NULL;
@@ -141,12 +147,17 @@ const Moving movings[] = {
        return wait(MPI_Igather(out, n, MPI_INT, in, n, MPI_INT, (poor + 1) % size(c), c, &request), request);
      },
      false, is_next},
+    {"Allgather",
+     [](auto out, auto in, int n, int, auto c) { return MPI_Allgather(out, n, MPI_INT, in, n, MPI_INT, c); }, true,
+     is_other},
     {"Iallgather",
      [](auto out, auto in, int n, int, auto c) {
        MPI_Request request = MPI_REQUEST_NULL;
        return wait(MPI_Iallgather(out, n, MPI_INT, in, n, MPI_INT, c, &request), request);
      },
      false, is_other},
+    {"Alltoall", [](auto out, auto in, int n, int, auto c) { return MPI_Alltoall(out, n, MPI_INT, in, n, MPI_INT, c); },
+     true, is_other},
     {"Alltoallv",
      [](auto out, auto in, int n, int, auto c) {
        const Places places(n, size(c));

@@ -1,5 +1,7 @@
 // Collectives that move bytes as they are.
 
+#include <cstring>
+
 #include "endpoints/calls/plans.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/together/together.hpp"
@@ -62,6 +64,7 @@ int broadcast(Endpoint& endpoint, const Data& data, int root) {
   int code = MPI_SUCCESS;
 
   show(turns.mine(), data.memory, data.count, data.datatype);
+  turns.mine().failure.store(MPI_SUCCESS, std::memory_order_relaxed);
   turns.begin();
   if (is_source && is_here) turns.show();
   if (calls_library) {
@@ -76,9 +79,14 @@ int broadcast(Endpoint& endpoint, const Data& data, int root) {
     turns.await(source);
     note(code, turns.seat(source).code);
     if (code == MPI_SUCCESS || is_here) note(code, copy_data(endpoint, shown(turns.seat(source)), data));
+    // A buffer that is too short is its own endpoint's mistake.
+    if (is_here && code != MPI_SUCCESS && code != MPI_ERR_TRUNCATE) turns.tell(source, code);
   }
   turns.take();
-  if (is_source) turns.await_all();
+  if (!is_source) return code;
+  turns.await_all();
+  // Whose memory has failed is not known, but that of a processor does not.
+  if (device::in_use() && is_gpu_memory(data.memory)) note(code, turns.mine().failure.load(std::memory_order_relaxed));
   return code;
 }
 
@@ -131,13 +139,20 @@ int copy_from_all(Endpoint& endpoint, Turns& turns, bool in_place, const Rows& i
   return code;
 }
 
+/// What goes to other processes is zeros where it cannot be read: other bytes would be those of an earlier collective.
+int copy_for_others(Endpoint& endpoint, const Data& from, const Data& block) noexcept {
+  const int code = copy_data(endpoint, from, block);
+  if (code != MPI_SUCCESS) std::memset(const_cast<void*>(block.memory), 0, static_cast<std::size_t>(block.count));
+  return code;
+}
+
 /// The leader has all parts of its process in order, and gets those of all processes.
 int gather_among_processes(Endpoint& endpoint, Turns& turns, const Blocks& all) {
   const Communicator& communicator = *endpoint.communicator;
   int code = MPI_SUCCESS;
   const auto first = static_cast<std::size_t>(communicator.first_block);
   for (int local = 0; local < turns.locals(); ++local)
-    note(code, copy_data(endpoint, shown(turns.seat(local)), all.at(first + static_cast<std::size_t>(local))));
+    note(code, copy_for_others(endpoint, shown(turns.seat(local)), all.at(first + static_cast<std::size_t>(local))));
   Seats& seats = turns.seats();
   set_shares(seats, communicator, all.bytes, [](std::size_t locals) { return locals; });
   const InLibrary meanwhile;
@@ -186,7 +201,7 @@ int exchange_among_processes(Endpoint& endpoint, Turns& turns, const Blocks& out
     for (int local = 0; local < turns.locals(); ++local) {
       const Seat& seat = turns.seat(local);
       for (const int rank : ranks)
-        note(code, copy_data(endpoint, row({seat.memory, seat.count, seat.datatype}, rank), out.at(block++)));
+        note(code, copy_for_others(endpoint, row({seat.memory, seat.count, seat.datatype}, rank), out.at(block++)));
     }
   }
   Seats& seats = turns.seats();

@@ -20,6 +20,7 @@ struct alignas(128) Seat {
   const void* memory = nullptr;  ///< a buffer of the endpoint, of `count` elements
   MPI_Count count = 0;
   MPI_Datatype datatype = MPI_DATATYPE_NULL;
+  std::atomic<int> failure{MPI_SUCCESS};  ///< of who could not copy from the buffer, the last one's
   alignas(16) std::byte inside[16];  ///< a very short operand, which comes with the line that says that it is there
 };
 

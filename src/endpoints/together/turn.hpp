@@ -58,6 +58,10 @@ class Turns {
   Seat& mine() noexcept { return mine_; }
   /// Of use once it has been awaited.
   const Seat& seat(int local) const noexcept { return seats_.all[static_cast<std::size_t>(local)]; }
+  /// Tells that endpoint, which waits for this one's turn.
+  void tell(int local, int failure) noexcept {
+    seats_.all[static_cast<std::size_t>(local)].failure.store(failure, std::memory_order_relaxed);
+  }
 
   void begin() noexcept { ++number_; }
   /// What this endpoint's seat has is there for the others.
