@@ -1,9 +1,11 @@
 #include "endpoints/communicators/parts.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "base/quiet_thread.hpp"
 #include "endpoints/calls/calls.hpp"
@@ -41,12 +43,19 @@ std::vector<Member> with_identities(const Communicator& whole, const std::vector
   return members;
 }
 
+/// Makes the parts of all colours, whatever becomes of one: the processes of each wait for each other, and those of the
+/// next may not hear of it.
 void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>& members, Meeting& meeting) {
+  meeting.made.reserve(members.size());
+  meeting.codes.reserve(members.size());
   for (const auto& [colour, ranks] : members) {
-    std::shared_ptr<Communicator> made;
     const int tag = static_cast<int>(meeting.made.size()) % first_duplicate_tag;
-    if (meeting.code == MPI_SUCCESS) meeting.code = make_part(whole, with_identities(whole, ranks), tag, made);
-    meeting.made.push_back(std::move(made));
+    std::shared_ptr<Communicator>& made = meeting.made.emplace_back();
+    try {
+      meeting.codes.push_back(make_part(whole, with_identities(whole, ranks), tag, made));
+    } catch (const std::exception&) {
+      meeting.codes.push_back(MPI_ERR_NO_MEM);
+    }
   }
 }
 
@@ -55,10 +64,29 @@ int local_of(const Communicator& part, const std::vector<int>& members, int rank
   return part.places[static_cast<std::size_t>(place)].local;
 }
 
-int claim_part(const Endpoint& endpoint, Communicator& part, int local, MPI_Comm* made) {
-  const int code = make_handle_like(endpoint.handle, made);
-  return code == MPI_SUCCESS ? claim(part, local, *made) : code;
-}
+/// The handle of an endpoint to be, freed unless it is claimed.
+class Handle {
+ public:
+  Handle() = default;
+  ~Handle() {
+    if (made_ != MPI_COMM_NULL) inner.Comm_free(&made_);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  /// Makes it unless it is there. An error code.
+  int make_like(MPI_Comm like) noexcept {
+    return made_ != MPI_COMM_NULL ? MPI_SUCCESS : make_handle_like(like, &made_);
+  }
+  int claim_part(Communicator& part, int local, MPI_Comm* made) {
+    if (const int code = claim(part, local, made_); code != MPI_SUCCESS) return code;
+    *made = std::exchange(made_, MPI_COMM_NULL);
+    return MPI_SUCCESS;
+  }
+
+ private:
+  MPI_Comm made_ = MPI_COMM_NULL;
+};
 
 /// Calls at a time have no endpoint in common, and then their first ranks differ, or differ in their tags.
 int group_tag(const Communicator& whole, const std::vector<int>& members, int tag) noexcept {
@@ -134,21 +162,24 @@ int mistake_in(const std::vector<Choice>& choices) noexcept {
 }
 
 /// The parts of all colours, of which each endpoint gets its own, if it is in any.
-int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, MPI_Comm* made) {
+int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, Handle& handle, MPI_Comm* made) {
   const Communicator& whole = *endpoint.communicator;
   const auto meeting = meet(endpoint, [&](Meeting& all) { make_parts(whole, members, all); });
   *made = MPI_COMM_NULL;
   if (meeting->code != MPI_SUCCESS) return meeting->code;
   std::size_t number = 0;
   for (const auto& [colour, ranks] : members) {
-    Communicator* const part = meeting->made[number++].get();
+    const std::size_t part = number++;
     if (std::ranges::find(ranks, endpoint.rank) == ranks.end()) continue;
-    return claim_part(endpoint, *part, local_of(*part, ranks, endpoint.rank), made);
+    int code = meeting->codes[part];
+    if (code == MPI_SUCCESS) code = handle.make_like(endpoint.handle);
+    if (code != MPI_SUCCESS) return code;
+    return handle.claim_part(*meeting->made[part], local_of(*meeting->made[part], ranks, endpoint.rank), made);
   }
   return MPI_SUCCESS;
 }
 
-int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
+int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, Handle& handle, MPI_Comm* made) {
   auto members = sort_by_colour(choices);
   const Sides& sides = endpoint.sides;
   const int first_of_second = std::max(sides.first_local, sides.first_remote);
@@ -156,7 +187,7 @@ int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Co
   for (auto& [colour, ranks] : members) std::ranges::stable_partition(ranks, is_in_first);
   std::erase_if(members,
                 [&](const auto& part) { return !is_in_first(part.second.front()) || is_in_first(part.second.back()); });
-  const int code = make_and_claim(endpoint, members, made);
+  const int code = make_and_claim(endpoint, members, handle, made);
   if (code != MPI_SUCCESS || *made == MPI_COMM_NULL) return code;
   const std::vector<int>& ranks = members.at(choices[static_cast<std::size_t>(endpoint.rank)].colour);
   const auto in_first = static_cast<int>(std::ranges::count_if(ranks, is_in_first));
@@ -168,19 +199,25 @@ int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Co
 }  // namespace
 
 int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
+  // The handle is made before the endpoints agree, so that all fail where one has none.
+  Handle handle;
+  Choice choice = mine;
+  const bool is_in_part = choice.mistake == MPI_SUCCESS && choice.colour != MPI_UNDEFINED;
+  if (is_in_part && handle.make_like(endpoint.handle) != MPI_SUCCESS) choice.mistake = MPI_ERR_NO_MEM;
   std::vector<Choice> choices(endpoint.communicator->places.size());
-  const int code = endpoint.sides.is_inter() ? hear_both_groups(endpoint, mine, choices)
-                                             : calls::Allgather(endpoint, &mine, sizeof mine, MPI_BYTE, choices.data(),
-                                                                sizeof mine, MPI_BYTE, endpoint.handle);
+  const int code = endpoint.sides.is_inter()
+                       ? hear_both_groups(endpoint, choice, choices)
+                       : calls::Allgather(endpoint, &choice, sizeof choice, MPI_BYTE, choices.data(), sizeof choice,
+                                          MPI_BYTE, endpoint.handle);
   if (code != MPI_SUCCESS) return code;
-  if (!endpoint.sides.is_inter()) return split_as_chosen(endpoint, choices, made);
-  const int mistake = mistake_in(choices);
-  return mistake == MPI_SUCCESS ? split_between(endpoint, choices, made) : mistake;
+  if (const int mistake = mistake_in(choices); mistake != MPI_SUCCESS) return mistake;
+  return endpoint.sides.is_inter() ? split_between(endpoint, choices, handle, made)
+                                   : make_and_claim(endpoint, sort_by_colour(choices), handle, made);
 }
 
 int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
-  const int mistake = mistake_in(choices);
-  return mistake == MPI_SUCCESS ? make_and_claim(endpoint, sort_by_colour(choices), made) : mistake;
+  Handle handle;
+  return make_and_claim(endpoint, sort_by_colour(choices), handle, made);
 }
 
 namespace {
@@ -227,7 +264,9 @@ int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, 
   *made = MPI_COMM_NULL;
   if (meeting->code != MPI_SUCCESS) return meeting->code;
   Communicator& part = *meeting->made[0];
-  return claim_part(endpoint, part, local_of(part, members, endpoint.rank), made);
+  Handle handle;
+  if (const int code = handle.make_like(endpoint.handle); code != MPI_SUCCESS) return code;
+  return handle.claim_part(part, local_of(part, members, endpoint.rank), made);
 }
 
 namespace {

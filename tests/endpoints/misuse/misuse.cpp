@@ -4,6 +4,8 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <cstddef>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -153,6 +155,69 @@ TEST(Misuse, MoreEndpointsThanTheLibraryHasCommunicatorsFor) {
       for (MPI_Comm& handle : made) EXPECT_EQ(MPI_SUCCESS, MPI_Comm_free(&handle));
     }
   }
+}
+
+/// Communicators of this process alone, until the library has none left: false where it has very many.
+class LastCommunicators {
+ public:
+  LastCommunicators() {
+    constexpr std::size_t many = 4000;
+    for (MPI_Comm copy; copies_.size() < many && MPI_Comm_dup(MPI_COMM_SELF, &copy) == MPI_SUCCESS;)
+      copies_.push_back(copy);
+    ran_out_ = copies_.size() < many;
+  }
+  ~LastCommunicators() {
+    while (!copies_.empty()) free_one();
+  }
+  LastCommunicators(const LastCommunicators&) = delete;
+  LastCommunicators& operator=(const LastCommunicators&) = delete;
+
+  explicit operator bool() const { return ran_out_; }
+  void free_one() {
+    MPI_Comm_free(&copies_.back());
+    copies_.pop_back();
+  }
+
+ private:
+  std::vector<MPI_Comm> copies_;
+  bool ran_out_ = false;
+};
+
+/// Of two parts that both have an endpoint in the first process, one has its other endpoint in the second process and
+/// one in the third. Those of a part are told the same, and nobody waits for a process that has failed before.
+int wrong_in_parts(MPI_Comm comm) {
+  const int partner = rank(comm) ^ 2;
+  MPI_Comm part = MPI_COMM_NULL;
+  const int code = error_class(MPI_Comm_split(comm, rank(comm) % 2, 0, &part));
+  int of_partner = -1, sum = -1;
+  MPI_Sendrecv(&code, 1, MPI_INT, partner, 0, &of_partner, 1, MPI_INT, partner, 0, comm, MPI_STATUS_IGNORE);
+  int wrong = code != of_partner;
+  if (code != MPI_SUCCESS) return wrong + (part != MPI_COMM_NULL);
+  const int mine = 1 + rank(comm);
+  MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, part);
+  wrong += sum != mine + 1 + partner;
+  MPI_Comm_free(&part);
+  return wrong;
+}
+
+TEST(Misuse, ASplitThatTheLibraryHasFewCommunicatorsLeftFor) {
+  if (!has_threads() || size() < 3) return;
+  const ReturnErrors returned_here(MPI_COMM_SELF);
+  Endpoints endpoints([](int process) { return process == 0 ? 2 : process < 3 ? 1 : 0; });
+  std::optional<LastCommunicators> last;
+  if (rank() == 0) last.emplace();
+  constexpr int enough = 12;  // for two handles and all that both parts are made of
+  EXPECT_EQ(0, endpoints.run([&](MPI_Comm comm) {
+    int wrong = 0;
+    for (int left = 0; left <= enough; ++left) {
+      wrong += wrong_in_parts(comm);
+      MPI_Barrier(comm);
+      if (rank(comm) == 0 && *last) last->free_one();
+      MPI_Barrier(comm);
+    }
+    return wrong;
+  }));
+  if (last) RecordProperty("ran_out", *last ? 1 : 0);
 }
 
 /// What one endpoint alone begins never ends, and holds nobody up: neither the frees nor MPI_Finalize.
