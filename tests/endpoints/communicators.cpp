@@ -398,6 +398,32 @@ TEST(Intercommunicators, ByThreadsOfOneEndpointAtATime) {
             }));
 }
 
+/// Both leaders are in one process, which the communicator in which they meet has once.
+TEST(Intercommunicators, OfLeadersInOneProcess) {
+  std::vector<MPI_Comm> handles(6);
+  MPIX_Comm_create_endpoints(MPI_COMM_SELF, 6, MPI_INFO_NULL, handles.data());
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (MPI_Comm& comm : handles) {
+    threads.emplace_back([&] {
+      // Pairs of groups meet at a time, in two communicators and by two tags.
+      const int here = test::rank(), me = rank(comm), side = me % 2, pair = me / 2;
+      MPI_Comm own, inter;
+      MPI_Comm_split(comm, me, 0, &own);
+      for (int time = 0; time < 3; ++time) {
+        const MPI_Comm peers = pair == 2 ? MPI_COMM_SELF : MPI_COMM_WORLD;
+        wrong += MPI_Intercomm_create(own, 0, peers, pair == 2 ? 0 : here, pair % 2, &inter) != MPI_SUCCESS;
+        wrong += wrong_between(inter, comm, {me}, {2 * pair + 1 - side});
+        MPI_Comm_free(&inter);
+      }
+      MPI_Comm_free(&own);
+      MPI_Comm_free(&comm);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(0, wrong);
+}
+
 /// The last member of a group calls once it has made another communicator, together with a neighbour of the other
 /// group, who comes late.
 TEST(Intercommunicators, DoNotHoldUpOtherCreations) {

@@ -3,6 +3,9 @@
 // are the ranks of one communicator, first those of one group and then those of the other; MPI_Intercomm_merge makes
 // another one of the same ranks.
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +55,67 @@ std::vector<PlacedMember> placed_members_of(const Group& group) {
   return placed;
 }
 
+/// A leader that waits for the other one, in the same process. `theirs`, `code` and `is_met` are the other's to set.
+struct WaitingLeader {
+  MPI_Comm peers;
+  int tag;
+  const std::vector<PlacedMember>& mine;
+  std::vector<PlacedMember>& theirs;
+  int code = MPI_SUCCESS;
+  std::atomic<bool> is_met{false};
+};
+
+struct WaitingLeaders {
+  std::mutex mutex;
+  std::vector<WaitingLeader*> all;
+};
+WaitingLeaders& waiting_leaders() {
+  static auto& one = *new WaitingLeaders;
+  return one;
+}
+
+/// Tells both leaders of each other's group.
+int tell_each_other(const std::vector<PlacedMember>& mine, std::vector<PlacedMember>& theirs, WaitingLeader& other) {
+  try {
+    std::vector<PlacedMember> for_other = mine;
+    theirs = other.mine;
+    other.theirs.swap(for_other);
+  } catch (const std::exception&) {
+    other.code = MPI_ERR_NO_MEM;
+  }
+  const int code = other.code;
+  other.is_met.store(true, std::memory_order_release);
+  return code;
+}
+
+/// What a leader hears of another one that lives in this process, too. Messages of one process to itself with one tag
+/// could not be told from those that come back.
+int ask_leader_here(Endpoint& endpoint, const std::vector<PlacedMember>& mine, MPI_Comm peers, int tag,
+                    std::vector<PlacedMember>& theirs) {
+  WaitingLeader waiting{peers, tag, mine, theirs};
+  {
+    const std::lock_guard lock(waiting_leaders().mutex);
+    auto& all = waiting_leaders().all;
+    const auto found =
+        std::ranges::find_if(all, [&](const WaitingLeader* one) { return one->peers == peers && one->tag == tag; });
+    if (found != all.end()) {
+      WaitingLeader& other = **found;
+      all.erase(found);
+      return tell_each_other(mine, theirs, other);
+    }
+    all.push_back(&waiting);
+  }
+  drive_until(endpoint, [&] { return waiting.is_met.load(std::memory_order_acquire); });
+  return waiting.code;
+}
+
+/// Is that rank of a communicator of processes this process?
+bool is_this_process(MPI_Comm peers, int rank) noexcept {
+  int is_inter = 0;
+  return find(peers) == nullptr && inner.Comm_test_inter(peers, &is_inter) == MPI_SUCCESS && is_inter == 0 &&
+         own_rank(peers) == rank;
+}
+
 /// One message each way between the leaders.
 int exchange(MPI_Comm peers, int leader, int tag, const void* out, std::size_t out_bytes, void* in,
              std::size_t in_bytes) {
@@ -65,8 +129,9 @@ int exchange(MPI_Comm peers, int leader, int tag, const void* out, std::size_t o
 }
 
 /// What the leaders know of the other group. An error code.
-int ask_other_leader(const std::vector<PlacedMember>& mine, MPI_Comm peers, int leader, int tag,
+int ask_other_leader(Endpoint& endpoint, const std::vector<PlacedMember>& mine, MPI_Comm peers, int leader, int tag,
                      std::vector<PlacedMember>& theirs) {
+  if (is_this_process(peers, leader)) return ask_leader_here(endpoint, mine, peers, tag, theirs);
   const int count = static_cast<int>(mine.size());
   int their_count = 0;
   int code = exchange(peers, leader, tag, &count, sizeof count, &their_count, sizeof their_count);
@@ -184,7 +249,7 @@ int Intercomm_create(Endpoint& endpoint, MPI_Comm local, int local_leader, MPI_C
   // meets, and then the leaders hear of each other.
   int code = together::barrier(endpoint);
   if (code != MPI_SUCCESS) return raise(endpoint, code);
-  if (endpoint.rank == local_leader) code = ask_other_leader(mine, peers, remote_leader, tag, theirs);
+  if (endpoint.rank == local_leader) code = ask_other_leader(endpoint, mine, peers, remote_leader, tag, theirs);
   code = learn_of_others(endpoint, local_leader, code, tag, theirs);
   if (code == MPI_SUCCESS) code = check_groups(create_name, mine, theirs);
   if (code == MPI_SUCCESS) code = make_between(endpoint, std::to_string(tag), mine, theirs, made);
