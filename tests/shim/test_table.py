@@ -139,6 +139,7 @@ ROLES = {
     "operand_of_all_v": (READ, COUNTS, DATATYPE),
     "result": (WRITTEN, *SIMPLE),
     "result_v": (WRITTEN, COUNTS, DATATYPE),
+    "result_of_scan": (WRITTEN, *SIMPLE),
     "packed_in": (READ, COUNT, POSITION),
     "packed_out": (WRITTEN, COUNT, POSITION),
     "memory": (WRITTEN, COUNT),
