@@ -9,11 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <memory>
 #include <vector>
 
 #include "support/environment.hpp"
-#include "support/ints.hpp"
 #include "support/layouts.hpp"
 
 namespace gapless::test {
@@ -23,38 +21,11 @@ constexpr int length = 20'000;
 
 void ignore(MPI_Comm*, int*, ...) {}
 
-/// The communicator has a handler that returns, while the object lives.
-class Handled {
- public:
-  explicit Handled(MPI_Comm communicator) : communicator_(communicator) {
-    MPI_Comm_get_errhandler(communicator_, &before_);
-    MPI_Comm_create_errhandler(ignore, &handler_);
-    MPI_Comm_set_errhandler(communicator_, handler_);
-  }
-  ~Handled() {
-    MPI_Comm_set_errhandler(communicator_, before_);
-    MPI_Errhandler_free(&handler_);
-    MPI_Errhandler_free(&before_);
-  }
-  Handled(const Handled&) = delete;
-  Handled& operator=(const Handled&) = delete;
-
- private:
-  MPI_Comm communicator_;
-  MPI_Errhandler before_{}, handler_{};
-};
-
-int class_of(int code) {
-  int error_class = MPI_SUCCESS;
-  MPI_Error_class(code, &error_class);
-  return error_class;
-}
-
 /// A request that is not complete where the one beside it has failed stays the program's to wait for.
 TEST(HandledErrors, APersistentReceiveBesideAFailedOneIsReceived) {
   if (size() < 2) return;
   const Owned type(strided(length, 1, 2));
-  const Handled in_world(MPI_COMM_WORLD), where_none_is_named(MPI_COMM_SELF);
+  const HandlerOfWorldAndSelf handled(ignore);
   if (rank() == 0) {
     int too_short = -1;
     std::vector<int> memory(2 * length, -1);
@@ -64,7 +35,7 @@ TEST(HandledErrors, APersistentReceiveBesideAFailedOneIsReceived) {
     MPI_Start(&requests[1]);
     std::array<MPI_Status, 2> statuses{};
     MPI_Waitall(2, requests.data(), statuses.data());
-    EXPECT_EQ(MPI_ERR_TRUNCATE, class_of(statuses[0].MPI_ERROR));
+    EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(statuses[0].MPI_ERROR));
     MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
     EXPECT_TRUE(placed(std::vector<int>(2 * length, -1), counting(length, 5), 1, 2) == memory);
     MPI_Request_free(&requests[1]);
@@ -81,7 +52,7 @@ TEST(HandledErrors, APersistentReceiveBesideAFailedOneIsReceived) {
 TEST(HandledErrors, OfPersistentReceivesAreTold) {
   if (size() < 2) return;
   const Owned type(strided(length, 1, 2)), shorter(strided(length / 2, 1, 2));
-  const Handled in_world(MPI_COMM_WORLD), where_none_is_named(MPI_COMM_SELF);
+  const HandlerOfWorldAndSelf handled(ignore);
   constexpr int messages = 3;
   std::vector<int> memory(2 * length, -1);
   if (rank() == 0) {
@@ -90,8 +61,8 @@ TEST(HandledErrors, OfPersistentReceivesAreTold) {
     MPI_Startall(messages, requests.data());
     std::array<MPI_Status, messages> statuses{};
     const int code = MPI_Waitall(messages, requests.data(), statuses.data());
-    const auto is_told = [](const MPI_Status& status) { return class_of(status.MPI_ERROR) == MPI_ERR_TRUNCATE; };
-    EXPECT_TRUE(class_of(code) == MPI_ERR_IN_STATUS || std::ranges::any_of(statuses, is_told));
+    const auto is_told = [](const MPI_Status& status) { return error_class(status.MPI_ERROR) == MPI_ERR_TRUNCATE; };
+    EXPECT_TRUE(error_class(code) == MPI_ERR_IN_STATUS || std::ranges::any_of(statuses, is_told));
     for (MPI_Request& request : requests) {
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       MPI_Request_free(&request);
