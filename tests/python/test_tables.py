@@ -72,6 +72,20 @@ def test_halo_sentence_compares_one_launch_with_a_call_a_region():
     assert "**11.5 us** by one launch; one call a region takes 127 us." in tables.halo_sentence([gpu_result()])
 
 
+def test_programs_have_a_row_a_case_and_a_pair_of_columns_a_library():
+    def row(library, ms, staging):
+        case = {"library": library, "program": "P", "case": "a halo", "ranks": 2}
+        return {"case": case, "value": ms, "unit": "ms", "peers": {"its own staging": staging}}
+
+    result = gpu_result() | {"benchmark": "gpu_programs", "rows": [row("mpich", 1.5, 100.2), row("openmpi", 30, 20)]}
+    assert tables.gpu_programs_table([result]).splitlines() == [
+        "| programs on GPU memory (a machine), ms | MPICH, the program stages | gapless "
+        "| Open MPI, the program stages | gapless |",
+        "| --- | --- | --- | --- | --- |",
+        "| P, a halo | 100 | **1.5** | **20** | 30 |",
+    ]
+
+
 def test_every_target_has_a_row_and_those_that_are_missed_come_first():
     missed, met = tables.targets_table([gpu_result()]).split("\n\n## Met: 1\n\n")
     assert missed.startswith("## Missed: 1\n\n| question |")

@@ -151,8 +151,25 @@ def readme(results: list[dict]) -> str:
     targets = [bar for result in results for bar in result["bars"]]
     met = sum(target["holds"] for target in targets)
     link = f"{met} of the {len(targets)} targets that gapless sets itself are met: [every target](docs/results.md)."
-    parts = (node_messages_table, host_table, gpu_table, halo_sentence)
+    parts = (gpu_programs_table, node_messages_table, host_table, gpu_table, halo_sentence)
     return "\n\n".join((*(part(results) for part in parts), link))
+
+
+def gpu_programs_table(results: list[dict]) -> str:
+    """Programs on GPU memory, by their own staging and through gapless: a row a case, a pair of columns a library."""
+    found = rows_of(results, "gpu_programs")
+    if not found:
+        return NOT_MEASURED
+    libraries = list(dict.fromkeys(row["case"]["library"] for _, row in found))
+    heads = [f"programs on GPU memory ({machines(found)}), ms"]
+    for library in libraries:
+        heads += [f"{library_name(library)}, the program stages", "gapless"]
+    cells: dict[tuple[str, str], list[str]] = {}
+    for _, row in found:
+        times = [row["peers"]["its own staging"], row["value"]]
+        of_case = cells.setdefault((row["case"]["program"], row["case"]["case"]), [])
+        of_case += with_best_in_bold([f"{time:.3g}" for time in times], times)
+    return markdown(heads, [[f"{program}, {case}", *texts] for (program, case), texts in cells.items()])
 
 
 def node_messages_table(results: list[dict]) -> str:
