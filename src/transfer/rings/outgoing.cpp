@@ -43,6 +43,7 @@ class Outgoing {
   Sections sections;
   layout::LayoutPointer layout;  ///< kept here, for the program may free its datatype
   PoolBuffer copy;               ///< of a message that is copied out: all that had not been packed
+  PoolBuffer reserved;           ///< for the copy of a message in host memory; untouched until then
   pack::Job rest{};              ///< the whole message; copy_out() derives its job from this one
   int device = no_gpu;           ///< the GPU that packs
   std::uint64_t context = 0;
@@ -226,7 +227,7 @@ bool Outgoing::copy_out() noexcept try {
   if (from >= rest.end) return true;
   const auto bytes = static_cast<std::size_t>(rest.end - from);
   const layout::LayoutPointer contiguous = layout::block(0, rest.end);
-  PoolBuffer memory(is_on_gpu() ? device::MemoryKind::device : device::MemoryKind::host, device, bytes);
+  PoolBuffer memory = is_on_gpu() ? PoolBuffer(device::MemoryKind::device, device, bytes) : std::move(reserved);
   if (!memory && is_on_gpu()) memory = PoolBuffer(device::MemoryKind::pinned, device, bytes);
   // Without a copy, two processes that wait for their sends before they look at a receive would wait for ever.
   if (!memory && is_on_gpu()) memory = PoolBuffer::indispensable(device, bytes);
@@ -291,6 +292,12 @@ OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::Exp
   const int device = buffer.gpu();
   const bool is_on_gpu = device != no_gpu;
   const std::uint64_t context = is_on_gpu ? device::runtime()->context(device) : 0;
+  const layout::Offset not_in_ring = buffer.size() - static_cast<layout::Offset>(section * sections);
+  PoolBuffer reserved;
+  if (!is_on_gpu && not_in_ring > 0) {
+    reserved = PoolBuffer(device::MemoryKind::host, no_gpu, static_cast<std::size_t>(not_in_ring));
+    if (!reserved) return nullptr;
+  }
   if (section == 0 || !service().start() || (is_on_gpu && !is_helpers_context(device, context))) return nullptr;
   headers::SegmentRun run = pool.take(section * sections);
   if (run.count == 0) {
@@ -319,6 +326,7 @@ OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::Exp
   const bool is_read_by_cpu = !receiver.head().lands_on_gpu.load(std::memory_order_relaxed);
   mine->sections =
       Sections(mine->rest, mine->ring, mine->device, reach, is_read_by_cpu ? filling_of(receiver) : nullptr);
+  mine->reserved = std::move(reserved);
   mine->context = context;
   mine->is_over = false;
   mine->result = Result::ok;
@@ -342,6 +350,7 @@ void withdraw(OwnedOutgoing& outgoing) noexcept {
   Outgoing& withdrawn = *outgoing.release();
   const std::lock_guard lock(withdrawn.mutex);
   if (!withdrawn.is_over) withdrawn.end();
+  withdrawn.reserved = {};
   withdrawn.free();
 }
 
@@ -379,6 +388,7 @@ Result wait(Outgoing& outgoing) noexcept {
 void EndOutgoing::operator()(Outgoing* outgoing) const noexcept {
   static_cast<void>(complete_alone(*outgoing));
   const std::lock_guard lock(outgoing->mutex);
+  outgoing->reserved = {};
   if (outgoing->is_over) {
     outgoing->free();
   } else {

@@ -6,7 +6,8 @@
 // none. A message that nobody fetches for a while is copied out: its send is complete, and the copy waits for the
 // receiver. So no sender waits for a receiver that waits for something else.
 //
-// All functions are thread-safe; nothing throws, and nothing is allocated for a message that is not copied out.
+// All functions are thread-safe; nothing throws. The copy of a message in host memory has its memory, of the thread's
+// pools, before the header leaves: later there might be none.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,8 @@ struct EndOutgoing {
 using OwnedOutgoing = std::unique_ptr<Outgoing, EndOutgoing>;
 
 /// Takes a ring from the pool, of four sections of about `section_bytes` bytes each, for a message to the process of
-/// the inbox. The inbox stays; nothing is packed yet. Null if the pool has no ring now. Precondition:
-/// pool.is_there(buffer.gpu()).
+/// the inbox. The inbox stays; nothing is packed yet. Null if the pool has no ring now, and where there is no memory to
+/// copy a message in host memory out to. Precondition: pool.is_there(buffer.gpu()).
 OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::ExportedPool& pool,
                     std::size_t section_bytes) noexcept;
 /// What the receiver is told of the ring, and the segments of the pool that the ring lies in.

@@ -150,6 +150,30 @@ TEST_F(RingsOnTheHost, WhatNobodyFetchesIsCopiedOutOfHostMemory) {
   expect_arrived(packed_bytes);
 }
 
+/// A message that could not be copied out would let two processes wait for each other for ever.
+TEST_F(RingsOnTheHost, HaveMemoryForTheCopyBeforeTheMessageIsOffered) {
+  Buffer too_long = on_host(sent_);
+  too_long.count = (layout::Offset{1} << 48) / static_cast<layout::Offset>(packed_bytes);
+  EXPECT_EQ(nullptr, begin(too_long)) << "there is no such memory";
+  const std::size_t without = existing_buffers();
+  const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
+  EXPECT_EQ(without + 1, existing_buffers());
+  rings::start(*outgoing);
+  EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+  EXPECT_EQ(without + 1, existing_buffers()) << "the copy is in that memory";
+}
+
+TEST_F(RingsOnTheHost, KeepTheMemoryForLaterMessages) {
+  const std::size_t before = existing_buffers();
+  for (int message = 0; message < 3; ++message) {
+    const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
+    rings::start(*outgoing);
+    EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), packed_bytes));
+    EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+  }
+  EXPECT_EQ(before + 1, existing_buffers());
+}
+
 TEST_F(RingsOnTheHost, OneThatIsWithdrawnIsNotTakenForFetched) {
   const auto put_off_after_waiting_in_vain = [this] {
     const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
