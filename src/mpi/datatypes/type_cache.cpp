@@ -22,6 +22,7 @@
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/choice/host_trial.hpp"
 #include "transfer/headers/speakers.hpp"
 #include "transfer/report/statistics.hpp"
 
@@ -177,6 +178,8 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
   described.may_be_cut = library_may_cut(decoded->aligned_element != 0, decoded->widest_element);
   record.plain = described.contiguous_repeats;
   const transfer::Buffer one{&described, 1, nullptr, {}};
+  // The record outlives the message that is under way, which may be one that tries a way.
+  const auto as_predicted = transfer::choose_always(transfer::HostWay::predicted);
   const bool is_native = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native;
   const bool is_listening = transfer::headers::is_listening(), is_whole = !described.is_lost_in_pieces;
   record.one_is_native_in_message = is_native && is_whole && !(is_listening && transfer::choose_header(one));

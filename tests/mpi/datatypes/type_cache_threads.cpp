@@ -14,6 +14,7 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/choice/host_trial.hpp"
 #include "transfer/report/statistics.hpp"
 
 namespace gapless::mpi {
@@ -137,6 +138,14 @@ void use_again_after_the_end() {
   check(slot, Use::ours);
 }
 
+/// A message may try a way other than the predicted one; the record of its datatype outlives the message.
+void describe_within_a_trial() {
+  Slot& slot = create(6);
+  const auto trial = transfer::choose_always(transfer::HostWay::native);
+  wrong += type_cache::find(slot.handle)->one_is_native_in_message;
+  destroy(slot);
+}
+
 int run() {
   native.Type_set_attr = set_attribute;
   native.Type_get_attr = get_attribute;
@@ -151,6 +160,7 @@ int run() {
   for (int thread = 0; thread < 2; ++thread) threads.emplace_back(read_shared, thread);
   for (std::thread& thread : threads) thread.join();
   use_without_memory();
+  describe_within_a_trial();
   use_again_after_the_end();
   if (wrong != 0) std::fprintf(stderr, "%d wrong records\n", wrong.load());
   return wrong != 0;
@@ -189,7 +199,11 @@ Location Locator::locate(const void*) noexcept { return {}; }
 }  // namespace gapless::device
 
 namespace gapless::transfer {
-Scheme choose(const Buffer&, Side) noexcept { return Scheme::packed; }
+namespace {
+thread_local HostWay in_force = HostWay::predicted;
+}
+ScopedValue<HostWay> choose_always(HostWay way) noexcept { return {in_force, way}; }
+Scheme choose(const Buffer&, Side) noexcept { return in_force == HostWay::predicted ? Scheme::packed : Scheme::native; }
 Scheme choose_packing(const Buffer&) noexcept { return Scheme::packed; }
 bool choose_header(const Buffer&, bool) noexcept { return false; }
 bool is_worth_a_request(const Buffer&) noexcept { return true; }
