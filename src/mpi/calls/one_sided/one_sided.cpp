@@ -22,6 +22,18 @@ struct Operations {
 
   /// Held while operations are finished, so that a thread waits while another one finishes its operation.
   std::mutex finishing;
+
+  void append(Operation& operation) noexcept {
+    operation.place = last;
+    *last = &operation;
+    last = &operation.next;
+  }
+  void remove(Operation& operation) noexcept {
+    *operation.place = operation.next;
+    (operation.next != nullptr ? operation.next->place : last) = operation.place;
+    operation.next = nullptr;
+    operation.place = nullptr;
+  }
 };
 
 // Never destroyed: windows may be freed while the process ends.
@@ -47,34 +59,27 @@ void add(Operation& operation, MPI_Win window, int target) noexcept {
   const std::lock_guard lock(all.mutex);
   under_way.fetch_add(1, std::memory_order_relaxed);
   operation.number = all.begun++;
-  *all.last = &operation;
-  all.last = &operation.next;
-}
-
-/// Takes the first operation that `is_it` off the list. Null if there is none.
-template <class IsIt>
-Operation* take(IsIt is_it) noexcept {
-  Operations& all = operations();
-  const std::lock_guard lock(all.mutex);
-  for (Operation** place = &all.first; *place != nullptr; place = &(*place)->next) {
-    Operation* const found = *place;
-    if (!is_it(*found)) continue;
-    if (all.last == &found->next) all.last = place;
-    *place = found->next;
-    return found;
-  }
-  return nullptr;
+  all.append(operation);
 }
 
 /// Neither a rank nor any library's constant: MPICH's MPI_PROC_NULL is -1.
 constexpr int any_target = std::numeric_limits<int>::min();
 
-/// Takes the first operation on the window, and on the target unless that is any_target, among the first `begun`.
+/// Takes the operations on the window, and on the target unless that is any_target, among the first `begun` off the
+/// list, and returns the first of them; each names the next one. Null if there is none.
 Operation* take_of(MPI_Win window, int target, std::uint64_t begun) noexcept {
-  return take([&](const Operation& operation) {
-    return operation.number < begun && operation.window == window &&
-           (target == any_target || operation.target == target);
-  });
+  Operations& all = operations();
+  Operation* taken = nullptr;
+  Operation** end = &taken;
+  const std::lock_guard lock(all.mutex);
+  for (Operation *each = all.first, *next = nullptr; each != nullptr && each->number < begun; each = next) {
+    next = each->next;
+    if (each->window != window || (target != any_target && each->target != target)) continue;
+    all.remove(*each);
+    *end = each;
+    end = &each->next;
+  }
+  return taken;
 }
 
 /// Counts an operation that is over. Until then it counts as under way, so that no call overtakes the thread that
@@ -91,10 +96,11 @@ void let_go(Operation* operation) noexcept {
   int code = MPI_SUCCESS;
   {
     const std::lock_guard meanwhile(operations().finishing);
-    while (Operation* const operation = take_of(window, target, begun)) {
-      const int ours = operation->memory.finish();
+    for (Operation *each = take_of(window, target, begun), *next = nullptr; each != nullptr; each = next) {
+      next = each->next;
+      const int ours = each->memory.finish();
       if (code == MPI_SUCCESS) code = ours;
-      let_go(operation);
+      let_go(each);
     }
   }
   return code == MPI_SUCCESS ? code : raise_on_window(window, code);
@@ -133,7 +139,10 @@ int free_window(MPI_Win* window) {
   const int code = native.Win_free(window);
   if (code != MPI_SUCCESS || begun == 0) return code;
   const std::lock_guard meanwhile(operations().finishing);
-  while (Operation* const operation = take_of(handle, any_target, begun)) let_go(operation);
+  for (Operation *each = take_of(handle, any_target, begun), *next = nullptr; each != nullptr; each = next) {
+    next = each->next;
+    let_go(each);
+  }
   return code;
 }
 
@@ -152,7 +161,11 @@ Requested::~Requested() {
 void Requested::begin(MPI_Win window, int target) noexcept { add(operation_, window, target); }
 
 bool Requested::take_off_list() noexcept {
-  return take([this](const Operation& operation) { return &operation == &operation_; }) != nullptr;
+  Operations& all = operations();
+  const std::lock_guard lock(all.mutex);
+  const bool is_listed = operation_.place != nullptr;
+  if (is_listed) all.remove(operation_);
+  return is_listed;
 }
 
 int Requested::finish(ReceivedStatus&) noexcept {

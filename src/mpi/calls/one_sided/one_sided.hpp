@@ -16,9 +16,11 @@ struct Operation {
   StagedMemory memory;
   MPI_Win window{};
   int target = 0;
-  std::uint64_t number = 0;   ///< in the order in which operations have begun
-  bool has_request = false;   ///< a request owns the operation
-  Operation* next = nullptr;  ///< in the list of operations under way
+  std::uint64_t number = 0;  ///< in the order in which operations have begun
+  bool has_request = false;  ///< a request owns the operation
+  // In the list of operations under way: the next one, and the pointer to this one; null outside the list.
+  Operation* next = nullptr;
+  Operation** place = nullptr;
 };
 
 /// The library has begun the operation, on that window and target.
