@@ -133,6 +133,7 @@ void check_by_header(const Measured& measured) {
 
 void check_machine(const json& profile, const Machine& machine) {
   const json& version = member(profile, "gapless_profile");
+  if (!version.is_number_integer()) throw ProfileError("its version is no number");
   if (version != profile_version) {
     throw ProfileError("its version is " + version.dump() + ", and not " + std::to_string(profile_version));
   }

@@ -20,14 +20,23 @@ std::vector<double> logs_of(const std::vector<double>& axis) {
   return logs;
 }
 
-/// The index nearest to `wanted` of which `is_measured` is true, or `count`.
-template <class IsMeasured>
-std::size_t nearest(std::size_t wanted, std::size_t count, IsMeasured is_measured) {
-  for (std::size_t distance = 0; distance < count; ++distance) {
-    if (wanted >= distance && is_measured(wanted - distance)) return wanted - distance;
-    if (wanted + distance < count && is_measured(wanted + distance)) return wanted + distance;
+/// For each index the nearest one that is measured, the smaller of two. Nothing where none is.
+std::vector<std::size_t> nearest(const std::vector<bool>& is_measured) {
+  const std::size_t count = is_measured.size();
+  std::vector<std::size_t> found(count, count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_measured[i])
+      found[i] = i;
+    else if (i > 0)
+      found[i] = found[i - 1];
   }
-  return count;
+  for (std::size_t i = count, after = count; i-- > 0;) {
+    if (is_measured[i]) after = i;
+    const bool is_nearer = after < count && (found[i] == count || after - i < i - found[i]);
+    if (is_nearer) found[i] = after;
+  }
+  if (count == 0 || found[0] == count) found.clear();
+  return found;
 }
 
 }  // namespace
@@ -54,21 +63,19 @@ double& Table::cell(std::size_t i, std::size_t j, std::size_t k) noexcept {
 void Table::fill_gaps() {
   const std::size_t blocks = logs_[block_axis].size(), rows = logs_[row_axis].size();
   const auto fill_rows = [&](std::size_t i, std::size_t j) {
-    const auto is_measured = [&](std::size_t k) { return !std::isnan(cell(i, j, k)); };
-    for (std::size_t k = 0; k < rows; ++k) {
-      const std::size_t from = nearest(k, rows, is_measured);
-      if (from < rows) cell(i, j, k) = cell(i, j, from);
-    }
-    return is_measured(0);
+    std::vector<bool> is_measured(rows);
+    for (std::size_t k = 0; k < rows; ++k) is_measured[k] = !std::isnan(cell(i, j, k));
+    const std::vector<std::size_t> from = nearest(is_measured);
+    for (std::size_t k = 0; k < from.size(); ++k) cell(i, j, k) = cell(i, j, from[k]);
+    return !from.empty();
   };
   for (std::size_t i = 0; i < logs_[bytes_axis].size(); ++i) {
     std::vector<bool> has_time(blocks);
     for (std::size_t j = 0; j < blocks; ++j) has_time[j] = fill_rows(i, j);
-    for (std::size_t j = 0; j < blocks; ++j) {
-      const std::size_t from = nearest(j, blocks, [&](std::size_t at) { return has_time[at]; });
-      if (from == blocks) throw std::invalid_argument("nothing is measured of some number of bytes");
-      for (std::size_t k = 0; k < rows; ++k) cell(i, j, k) = cell(i, from, k);
-    }
+    const std::vector<std::size_t> from = nearest(has_time);
+    if (from.empty()) throw std::invalid_argument("nothing is measured of some number of bytes");
+    for (std::size_t j = 0; j < blocks; ++j)
+      for (std::size_t k = 0; k < rows; ++k) cell(i, j, k) = cell(i, from[j], k);
   }
 }
 

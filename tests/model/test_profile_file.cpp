@@ -111,7 +111,10 @@ TEST(ProfileFile, SchemesThatAreNotKnownHereArePassedOver) {
 
 TEST(ProfileFile, IsOfOneVersionLibraryAndGpu) {
   EXPECT_EQ(fault(profile(both, "2")), "its version is 2, and not 1");
-  EXPECT_EQ(fault(profile(both, "\"1\"")), "its version is \"1\", and not 1");
+  EXPECT_EQ(fault(profile(both, "\"1\"")), "its version is no number");
+  constexpr std::size_t deep = 100000;
+  const std::string nest = std::string(deep, '[') + std::string(deep, ']');
+  EXPECT_EQ(fault(profile(both, nest)), "its version is no number");
   EXPECT_EQ(fault(profile(both, "1", "MPICH 4.0")), "it is of MPICH 4.0, and this is MPICH 5.0.2");
   EXPECT_EQ(fault(profile(both, "1", "MPICH 4.0"), {"", ""}), "");
   EXPECT_EQ(fault(profile(both, "1", "MPICH 5.0.2", "\"H200\"")), "it is of a H200, and there is none");

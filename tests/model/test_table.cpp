@@ -62,6 +62,12 @@ TEST(Table, GapsGetTheTimeOfTheNearestRowAndThenTheNearestBlock) {
   EXPECT_NEAR(table.at({64, 64, 2}), 9, 1e-9);
 }
 
+TEST(Table, AGapBetweenTwoTimesGetsTheNearerOne) {
+  const Table table({Axis{64}, Axis{1}, Axis{1, 2, 4, 8, 16}}, {3, gap, gap, gap, 9});
+  EXPECT_NEAR(table.at({64, 1, 2}), 3, 1e-9);
+  EXPECT_NEAR(table.at({64, 1, 8}), 9, 1e-9);
+}
+
 TEST(Table, WhatIsNoTableIsRefused) {
   const Axis one = {1};
   EXPECT_THROW(Table({Axis{}, one, one}, {}), std::invalid_argument);

@@ -125,7 +125,7 @@ def test_what_was_measured_before_is_not_measured_again(must_calibrate, tmp_path
     assert {t for table in again["tables"] for t in times(table["ns"])} > {12345.0}
     assert not unfinished.exists()
     # What is of another library, or no file of ours, is measured anew.
-    for text in ("x", json.dumps({"version": 1, "identity": {"library": "other", "gpu": None}, "cells": kept})):
+    for text in ("{}", json.dumps({"version": 1, "identity": {"library": "other", "gpu": None}, "cells": kept})):
         unfinished.write_text(text)
         must_calibrate(kind)
         again = json.loads((tmp_path / "profile.json").read_text())

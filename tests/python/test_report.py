@@ -1,5 +1,6 @@
 """`gapless report` on runs with every MPI at hand and on files made here."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -9,6 +10,8 @@ import subprocess
 import pytest
 
 from conftest import LIBRARIES, PREFIXES, for_each_mpi, is_mistake
+from gapless.command import report as reports
+from gapless.errors import UserError
 
 LAUNCHERS = {"mpich": ["mpiexec", "-n", "2"], "openmpi": ["mpirun", "--oversubscribe", "-n", "2"]}
 MESSAGES = 400
@@ -263,6 +266,7 @@ def test_the_page_needs_nothing_else(gapless, report, tmp_path):
         ("{}", "is no report of gapless"),
         ("[1]", "is no report of gapless"),
         ('{"gapless_report": 2}', "is a report of version 2, and not 1"),
+        ("[" * 200000 + "]" * 200000, "is no report of gapless"),
         ('{"gapless_report": 1}', "is no whole report of gapless"),
         ('{"gapless_report": 1, "rank": "0", "ranks": 1, "profile": ""}', "is no whole report of gapless"),
     ],
@@ -272,6 +276,43 @@ def test_what_is_no_report_is_one_line(gapless, tmp_path, text, why):
     path.write_text(text)
     done = gapless("report", tmp_path / "wrong")
     assert is_mistake(done, 1) and why in done.stderr
+
+
+def whole_report():
+    times = {"count": 1, "ns": 5.0, "compared": 1, "compared_ns": 5.0, "predicted_ns": 4.0}
+    row = {"scheme": "packed", "side": "sender", "bytes_below": 8, "block_below": 8, "messages": 1, "bytes": 4}
+    type_of = {"type": "int", "size": 4, "schemes": {"packed": {"messages": 1, "bytes": 4}}}
+    head = {"gapless_report": 1, "rank": 0, "ranks": 1, "library": "MPICH", "profile": "built-in"}
+    return head | {"rows": [row | {"moved": dict(times), "sent": dict(times)}], "types": [type_of]}
+
+
+def places(value, path=()):
+    """The paths of all values within it."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*path, key)
+        if isinstance(inner, dict | list):
+            yield from places(inner, (*path, key))
+
+
+@pytest.mark.parametrize("wrong", [None, "x", -1, [], [None], {}, 10**400, True])
+def test_a_report_with_anything_else_in_a_place_is_read_or_one_line(tmp_path, wrong):
+    path = tmp_path / "report.0.json"
+    for place in places(whole_report()):
+        content = whole_report()
+        within = content
+        for key in place[:-1]:
+            within = within[key]
+        within[place[-1]] = wrong
+        path.write_text(json.dumps(content))
+        with contextlib.suppress(UserError):
+            merged = reports.merge(path)
+            assert len(reports.lines(merged)) <= 1 and len(reports.type_lines(merged)) <= 1 and reports.title(merged)
+
+
+def test_a_whole_report_is_read(tmp_path):
+    path = tmp_path / "report.0.json"
+    path.write_text(json.dumps(whole_report()))
+    assert len(reports.lines(reports.merge(path))) == 1
 
 
 def test_no_report_is_one_line(gapless, tmp_path):

@@ -196,7 +196,7 @@ class Calibration:
 
     def load(self) -> dict[str, float | None]:
         """What an earlier calibration of the same things has measured."""
-        with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
+        with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, LookupError, RecursionError):
             kept = json.loads(self.unfinished.read_text())
             if kept["identity"] == self.identity and kept["version"] == profile.VERSION:
                 return {

@@ -12,7 +12,24 @@ from gapless.errors import UserError
 
 VERSION = 1
 OF_A_RANK = {"rank": int, "ranks": int, "library": str, "profile": str}  # what every report says of its rank
+MOST = 1 << 64  # no count and no time of a run is as large
 MATPLOTLIB = "a page needs matplotlib (pip install matplotlib); without --html the report is text"
+
+
+def words(of: dict, name: str) -> str:
+    if not isinstance(of[name], str):
+        raise TypeError(name)
+    return of[name]
+
+
+def number(of: dict, name: str, *, kinds: tuple[type, ...] = (int, float)) -> float:
+    if type(of[name]) not in kinds or not 0 <= of[name] < MOST:
+        raise TypeError(name)
+    return of[name]
+
+
+def count(of: dict, name: str) -> int:
+    return number(of, name, kinds=(int,))
 
 
 @dataclass
@@ -27,7 +44,7 @@ class Times:
 
     def add(self, other: dict) -> None:
         for name in vars(self):
-            setattr(self, name, getattr(self, name) + other[name])
+            setattr(self, name, getattr(self, name) + number(other, name))
 
     def mean(self) -> str:
         return f"{self.ns / self.count / 1000:.2f}" if self.count else "-"
@@ -69,7 +86,7 @@ def load(path: Path) -> dict:
     try:
         content = json.loads(path.read_text())
         version = content["gapless_report"]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise UserError(f"{path} is no report of gapless") from error
     if version != VERSION:
         raise UserError(f"{path} is a report of version {version}, and not {VERSION}")
@@ -109,19 +126,19 @@ def add(report: Report, content: dict) -> None:
         report.profiles.append(content["profile"])
     for row in content["rows"]:
         # Native messages are counted without a look at their datatype; of those that are timed the blocks are known.
-        block_below = 0 if row["scheme"] == "native" else row["block_below"]
-        key = (row["scheme"], row["side"], row["bytes_below"], block_below)
+        block_below = 0 if row["scheme"] == "native" else count(row, "block_below")
+        key = (words(row, "scheme"), words(row, "side"), count(row, "bytes_below"), block_below)
         total = report.rows.setdefault(key, Row())
-        total.messages += row["messages"]
-        total.bytes += row["bytes"]
+        total.messages += count(row, "messages")
+        total.bytes += count(row, "bytes")
         total.moved.add(row["moved"])
         total.sent.add(row["sent"])
     for found in content["types"]:
-        schemes = report.types.setdefault((found["type"], found["size"]), {})
+        schemes = report.types.setdefault((words(found, "type"), count(found, "size")), {})
         for scheme, counts in found["schemes"].items():
             sums = schemes.setdefault(scheme, {"messages": 0, "bytes": 0})
             for name in sums:
-                sums[name] += counts[name]
+                sums[name] += count(counts, name)
 
 
 def size(below: int) -> str:
