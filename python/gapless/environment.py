@@ -96,7 +96,9 @@ VARIABLES = (
         "a path",
         "no report",
         "At MPI_Finalize every rank writes what was chosen, predicted and measured to this path and its rank, for "
-        "`gapless report`. Every message that is not empty is counted, and packing is timed.",
+        "`gapless report`. Every message that is not empty is counted, and every part of a collective that gapless "
+        "moves; packing is timed. Not counted: long accesses to files, and messages that arrive as packed bytes. "
+        "MPI_Comm_spawn's worlds write to the same files: the last one that ends is in them.",
     ),
     Variable(
         "GAPLESS_HOST_ENGINE",

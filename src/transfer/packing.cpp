@@ -6,6 +6,7 @@
 #include "pack/host/engine.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/buffers/buffers.hpp"
+#include "transfer/report/report.hpp"
 #include "transfer/report/statistics.hpp"
 
 namespace gapless::transfer {
@@ -89,7 +90,8 @@ Result move(const Packing& packing) noexcept {
 
 Result move_whole(Direction direction, const Buffer& buffer, void* packed, Location packed_location) noexcept {
   const Packing packing{buffer, 0, buffer.size(), static_cast<std::byte*>(packed), packed_location, direction};
-  record(is_on_host(packing) ? Scheme::packed : Scheme::oneshot, packing.bytes());
+  record_moved(buffer, direction == Direction::pack ? Side::sender : Side::receiver,
+               is_on_host(packing) ? Scheme::packed : Scheme::oneshot);
   return move(packing);
 }
 

@@ -6,6 +6,7 @@
 #include "pack/host/engine.hpp"
 #include "transfer/blocking.hpp"
 #include "transfer/packing.hpp"
+#include "transfer/report/report.hpp"
 #include "transfer/report/statistics.hpp"
 
 namespace gapless::transfer {
@@ -34,13 +35,14 @@ Job job_of(Direction direction, const PackedPart& part) noexcept {
 Result run_together(Direction direction, std::span<const PackedPart> parts, int gpu, device::Location packed) {
   pack::GpuEngine* const engine = pack::gpu_engine();
   if (engine == nullptr) return Result::device_failed;
+  const Side side = direction == Direction::pack ? Side::sender : Side::receiver;
+  const Scheme scheme = packed.kind == device::MemoryKind::device ? Scheme::device : Scheme::oneshot;
   std::vector<Job> jobs;
   jobs.reserve(parts.size());
   for (const PackedPart& part : parts) {
     if (part.buffer == nullptr) continue;
     jobs.push_back(job_of(direction, part));
-    record(packed.kind == device::MemoryKind::device ? Scheme::device : Scheme::oneshot,
-           static_cast<std::size_t>(part.buffer->size()));
+    record_moved(*part.buffer, side, scheme);
   }
   return result_of(engine->run_and_wait(jobs, gpu, reach_of(direction, packed.kind)));
 }
@@ -69,7 +71,7 @@ Result move_parts(Direction direction, std::span<const PackedPart> parts, device
 }
 
 Result copy_on_host(const Buffer& from, const Buffer& to) noexcept {
-  record(Scheme::packed, static_cast<std::size_t>(from.size()));
+  record_moved(from, Side::sender, Scheme::packed);
   try {
     pack::host::copy(*from.type->layout, {from.count, from.type->extent}, from.memory, *to.type->layout,
                      {to.count, to.type->extent}, to.memory);

@@ -59,12 +59,6 @@ void append_part(std::vector<std::byte>& bytes, const Buffer& part, const Stride
   append(bytes, layout.modes.data(), static_cast<std::size_t>(layout.mode_count));
 }
 
-void note(const Buffer& part, Side side) noexcept {
-  const auto bytes = static_cast<std::size_t>(part.size());
-  record(Scheme::direct, bytes);
-  if (report_wanted()) report_moved(part, side, Scheme::direct, bytes, untimed_ns);
-}
-
 /// The allocations, mapped by the peer, that the parts of one description lie in.
 class Allocations {
  public:
@@ -123,7 +117,7 @@ bool CombinedOffer::secure(std::span<const Buffer> parts, headers::Inbox& inbox,
   append(description, described.data(), described.size());
   inbox_ = &inbox;
   device_ = device;
-  for (const Buffer& part : parts) note(part, Side::sender);
+  for (const Buffer& part : parts) record_moved(part, Side::sender, Scheme::direct);
   return true;
 }
 
@@ -217,7 +211,7 @@ Offset CombinedFetch::size_of(std::size_t i, int device) noexcept {
 
 Result CombinedFetch::copy(std::size_t i, const Buffer& into, std::vector<pack::PairJob>& jobs) {
   const Source& source = parts_[i].source;
-  note(into, Side::receiver);
+  record_moved(into, Side::receiver, Scheme::direct);
   received_parts.fetch_add(1, std::memory_order_relaxed);
   if (source.size != into.size()) return copy_first(source, into, source.size);
   jobs.push_back(source.into(into));

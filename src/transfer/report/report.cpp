@@ -1,9 +1,12 @@
 #include "transfer/report/report.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <exception>
 #include <fstream>
 #include <map>
@@ -18,6 +21,7 @@
 #include "model/model.hpp"
 #include "model/profile_file.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/report/statistics.hpp"
 
 namespace gapless::transfer {
 namespace {
@@ -163,14 +167,15 @@ void write(int rank, int ranks, const char* version) {
                         {"pair", model::pair_names[static_cast<std::size_t>(model::profile().pair)]},
                         {"rows", rows_to_json()},
                         {"types", types_to_json()}};
-  report().rows.clear();
-  report().types.clear();
-  report().others = {};
   const std::string path = std::string(settings().report.data()) + '.' + std::to_string(rank) + ".json";
-  std::ofstream file(path);
+  // Written beside and renamed, so that no reader finds a part of a report.
+  const std::string beside = path + '.' + std::to_string(::getpid());
+  std::ofstream file(beside);
   file << content.dump(1, ' ', false, json::error_handler_t::replace) << '\n';
   file.close();
-  if (!file) warn_about_report(path, "the report cannot be written there");
+  if (file && std::rename(beside.c_str(), path.c_str()) == 0) return;
+  std::remove(beside.c_str());
+  warn_about_report(path, "the report cannot be written there");
 }
 
 }  // namespace
@@ -190,6 +195,12 @@ void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t by
     row.moved.add(ns, predicted_ns);
     count_type(buffer, scheme, bytes);
   });
+}
+
+void record_moved(const Buffer& buffer, Side side, Scheme scheme) noexcept {
+  const auto bytes = static_cast<std::size_t>(buffer.size());
+  record(scheme, bytes);
+  if (report_wanted()) report_moved(buffer, side, scheme, bytes, untimed_ns);
 }
 
 void report_send(const Buffer& buffer, Scheme scheme, double ns, double predicted_ns) noexcept {

@@ -22,6 +22,8 @@ void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t by
 /// A movement of which the caller knows the prediction; that is not finite where nothing was predicted.
 void report_moved(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes, double ns,
                   double predicted_ns) noexcept;
+/// A whole buffer whose bytes are moved, untimed, as the statistics count it too.
+void record_moved(const Buffer& buffer, Side side, Scheme scheme) noexcept;
 /// A blocking call that has sent, and what was predicted of the message; not finite where nothing was.
 void report_send(const Buffer& buffer, Scheme scheme, double ns, double predicted_ns) noexcept;
 /// A message that went to the library as it came, before anything but its size was asked.
@@ -41,8 +43,8 @@ class MovementClock {
   std::chrono::steady_clock::time_point begin_{};
 };
 
-/// Writes it to the path of GAPLESS_REPORT, with the rank among so many, and begins anew. What goes wrong is said on
-/// stderr. `version` is what the MPI library says of itself.
+/// Writes it to the path of GAPLESS_REPORT, with the rank among so many: all since the process began. What goes wrong
+/// is said on stderr. `version` is what the MPI library says of itself.
 void write_report(int rank, int ranks, const char* version) noexcept;
 
 }  // namespace gapless::transfer

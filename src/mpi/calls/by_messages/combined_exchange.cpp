@@ -27,7 +27,7 @@
 #include "transfer/packing.hpp"
 #include "transfer/parts.hpp"
 #include "transfer/pulls/combined.hpp"
-#include "transfer/report/statistics.hpp"
+#include "transfer/report/report.hpp"
 
 namespace gapless::mpi::by_messages {
 namespace {
@@ -207,7 +207,7 @@ class CombinedExchange {
     }
     for (std::size_t k = 0; is_on_host && k < from.size(); ++k) note(transfer::copy_on_host(from[k], into[k]));
     for (std::size_t k = 0; !is_on_host && k < from.size(); ++k) {
-      transfer::record(transfer::Scheme::direct, static_cast<std::size_t>(into[k].size()));
+      transfer::record_moved(into[k], transfer::Side::receiver, transfer::Scheme::direct);
       jobs_.push_back(transfer::copying(from[k], into[k]));
     }
     device_ = device;
