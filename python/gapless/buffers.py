@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import re
 from collections.abc import Iterator
 from ctypes import POINTER, byref, c_char_p, c_int, c_ssize_t, c_void_p, py_object
 from math import prod
@@ -68,15 +69,19 @@ def _bytes_of_gpu_array(interface: dict, writable: bool) -> Bytes:
     if writable and is_read_only:
         raise BufferError("the GPU array is read-only")
     shape = interface["shape"]
-    item = int(interface["typestr"][2:])
+    kind = re.match(r"[<>=|]?[a-zA-Z](\d+)", interface["typestr"])  # units may follow, as in "<M8[ns]"
+    if kind is None:
+        raise TypeError(f"the GPU array's type {interface['typestr']!r} has no size")
+    item = int(kind[1])
     length = item * prod(shape)
     strides = interface.get("strides")
     if strides is not None and length > 0:
-        # Dense and never backwards: the last byte is where a contiguous array of some order has it.
-        span = item + sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
-        backwards = any(stride < 0 for count, stride in zip(shape, strides, strict=True) if count > 1)
-        if backwards or span != length:
-            raise BufferError("the GPU array is not contiguous")
+        # Contiguous in some order: each stride is as long as all that is nearer.
+        nearer = item
+        for stride, count in sorted((stride, count) for count, stride in zip(shape, strides, strict=True) if count > 1):
+            if stride != nearer:
+                raise BufferError("the GPU array is not contiguous")
+            nearer *= count
     return Bytes(address or 0, length)
 
 

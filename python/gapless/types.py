@@ -40,7 +40,8 @@ class Datatype:
         """Takes over one ownership of a gapless_type; use the constructors below."""
         # ctypes passes this and keeps the Datatype itself, a temporary perhaps, alive until the call has returned.
         self._as_parameter_ = handle
-        weakref.finalize(self, _library.library().gapless_type_free, handle)
+        finalizer = weakref.finalize(self, _library.library().gapless_type_free, handle)
+        finalizer.atexit = False  # other functions that run at exit may use the Datatype; the process ends with it
 
     @classmethod
     def _make(cls, constructor: str, *arguments) -> "Datatype":

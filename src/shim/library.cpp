@@ -98,6 +98,18 @@ void* Library::symbol(const char* name) const {
   return found != nullptr && object_of(found) != ourselves() ? found : nullptr;
 }
 
+void* without_library(const char* name, const void* caller) {
+  void* found = nullptr;
+  if (const link_map* object = object_of(caller)) {
+    if (void* handle = handle_of(object)) {
+      found = dlsym(handle, name);
+      dlclose(handle);
+    }
+  }
+  if (found == nullptr || object_of(found) == ourselves()) found = dlsym(RTLD_NEXT, name);
+  return found != nullptr && object_of(found) != ourselves() ? found : nullptr;
+}
+
 void* tool_behind_us(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
   if (found == nullptr) return nullptr;
@@ -107,8 +119,11 @@ void* tool_behind_us(const char* name) {
   if (handle == nullptr) return nullptr;
   // A tool that depends on the MPI library sees the library; the library sees itself.
   const bool is_library = library_seen_through(handle) == object;
+  // Another copy of gapless is none either: the two would share out one request's calls between them.
+  const void* shim = dlsym(handle, "gapless_shim_report");
+  const bool is_copy = shim != nullptr && object_of(shim) == object;
   dlclose(handle);
-  return is_library ? nullptr : found;
+  return is_library || is_copy ? nullptr : found;
 }
 
 }  // namespace gapless::shim

@@ -26,6 +26,10 @@ struct Library {
   void* symbol(const char* name) const;
 };
 
+/// Where a call of `name` from `caller` would have gone without gapless, in a process without an MPI library: programs
+/// bring a few MPI functions of their own, to run without one. Null if nobody has the function.
+void* without_library(const char* name, const void* caller);
+
 /// What stands behind gapless in the search order as `name` and is no MPI library: a tool's wrapper that was preloaded
 /// after gapless; null if there is none.
 void* tool_behind_us(const char* name);

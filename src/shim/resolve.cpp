@@ -209,11 +209,10 @@ bool set_up(const void* caller) {
   return true;
 }
 
-/// Where one call goes while no slot is filled: the variant being opened made it, or there is no MPI library.
-void* meanwhile(void** slot) {
+const char* name_of(void** slot) {
   const std::ptrdiff_t index = slot - &gapless_shim_slots[0].mpi;
   const int function = static_cast<int>(index / 2);
-  return native(index % 2 == 0 ? mpi_name(function) : pmpi_names[function]);
+  return index % 2 == 0 ? mpi_name(function) : pmpi_names[function];
 }
 
 void warn_once_of_no_library() {
@@ -236,8 +235,11 @@ void* gapless_shim_resolve(void** slot, const void* return_address) {
   Lock lock;
   if (state.progress == State::resolved) return *slot;
   if (state.progress == State::unresolved && set_up(return_address)) return *slot;
-  if (state.progress == State::unresolved) warn_once_of_no_library();
-  return meanwhile(slot);
+  const char* const name = name_of(slot);
+  if (state.progress == State::resolving) return native(name);  // the variant that is being opened calls
+  if (void* function = without_library(name, return_address)) return function;
+  warn_once_of_no_library();
+  return native(name);
 }
 
 std::size_t gapless_shim_report(char* buffer, std::size_t size) {

@@ -72,6 +72,7 @@ def test_other_preloads_come_first_and_ours_only_once():
     assert launch.preload("", "/g.so") == "/g.so"
     assert launch.preload("/a.so:/b.so", "/g.so") == "/a.so:/b.so:/g.so"
     assert launch.preload("/g.so /a.so", "/g.so") == "/a.so:/g.so"
+    assert launch.preload("/other/g.so:/a.so", "/here/g.so") == "/a.so:/here/g.so"
 
 
 def test_a_program_that_is_missing_or_not_executable(gapless, libraries, tmp_path):

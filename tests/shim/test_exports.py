@@ -37,6 +37,13 @@ def test_what_programs_ask_to_know_their_library_is_not_exported():
     assert not [row.name for row in rows() if FORBIDDEN.match(f"MPI_{row.name}")]
 
 
+def test_no_library_is_looked_for_in_the_working_directory():
+    for library in SHIM.parent.glob("*.so"):
+        dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+        paths = re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic)
+        assert all(all(path.split(":")) for path in paths), library
+
+
 def test_nothing_is_needed_but_libc_and_nothing_runs_at_start():
     dynamic = subprocess.run(["readelf", "-dW", SHIM], capture_output=True, text=True, check=True).stdout
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))

@@ -34,6 +34,45 @@ def test_switched_off_says_so_when_asked(abi, shim):
     assert is_one_warning(runs_natively(abi, shim, GAPLESS="0", GAPLESS_VERBOSE="1"), "GAPLESS=0", f"ABI {abi}")
 
 
+SERIAL_MPI = """
+int MPI_Init(int *count, char ***arguments) { return 0; }
+int MPI_Comm_size(int communicator, int *size) { *size = communicator; return 0; }
+int MPI_Finalize(void) { return 0; }
+"""
+USES_SERIAL_MPI = """
+#include <stdio.h>
+int MPI_Init(int *, char ***), MPI_Comm_size(int, int *), MPI_Finalize(void);
+int run(void) {
+  int size = 0;
+  int code = MPI_Init(0, 0) + MPI_Comm_size(7, &size) + MPI_Finalize();
+  printf("%d %d\\n", code, size);
+  return code;
+}
+"""
+OPENS = """
+#include <dlfcn.h>
+int main(int count, char **words) { return ((int (*)(void))dlsym(dlopen(words[1], RTLD_LAZY | RTLD_LOCAL), "run"))(); }
+"""
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_programs_that_bring_a_serial_mpi_of_their_own_use_it(shim, tmp_path, is_opened):
+    def built(name, text, *options):
+        (tmp_path / f"{name}.c").write_text(text)
+        subprocess.run(["gcc", tmp_path / f"{name}.c", "-o", tmp_path / name, *options], check=True)
+        return tmp_path / name
+
+    serial = built("libserial.so", SERIAL_MPI, "-shared", "-fPIC", "-w")
+    linked = [serial, f"-Wl,-rpath,{tmp_path}"]
+    if is_opened:
+        command = [built("opens", OPENS), built("uses.so", USES_SERIAL_MPI, "-shared", "-fPIC", *linked)]
+    else:
+        command = [built("uses", USES_SERIAL_MPI + "int main(void) { return run(); }", *linked)]
+    for changes in ({}, {"GAPLESS": "0"}):
+        done = run(*command, LD_PRELOAD=shim, **changes)
+        assert (done.stdout, done.stderr) == ("0 7\n", "")
+
+
 CREATES_ENDPOINTS = """
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,5 +1,7 @@
 """Profiling tools see each call of the program once, whichever way round they and gapless are preloaded."""
 
+import shutil
+
 import pytest
 
 from conftest import ABIS, PROGRAMS, counts, run
@@ -20,3 +22,14 @@ def test_both_see_every_call(abi, order, variant, shim, tmp_path):
     assert counts(tmp_path / "tool") == {"Send": 3, "Sendrecv": 1}
     if variant == "counting":
         assert counts(tmp_path / "variant").items() >= {"Send": 4, "Sendrecv": 1, "Finalize": 1}.items()
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_of_two_copies_of_gapless_the_first_one_sees_every_call(abi, shim, tmp_path):
+    copy = tmp_path / "copy" / shim.name
+    copy.parent.mkdir()
+    shutil.copy(shim, copy)  # with no variant beside it, so it would leave its calls to the library
+    files = {"GAPLESS_TEST_COUNTS": tmp_path / "variant"}
+    done = run(PROGRAMS / f"program-{abi}", LD_PRELOAD=f"{shim} {copy}", **files)
+    assert (done.stdout, done.stderr) == ("right on 1\n", "")
+    assert counts(tmp_path / "variant").items() >= {"Send": 4, "Sendrecv": 1, "Finalize": 1}.items()

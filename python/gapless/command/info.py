@@ -113,10 +113,14 @@ def library_rows(library: Path) -> dict[str, str]:
     return rows
 
 
+# Cray's have the compiler's name (libmpi_gnu_123.so.12); libmpi_cxx and libmpi_mpifh and the like are no MPI library.
+MPI_LIBRARY = r"libmpi(?:ch)?(?:_(?!cxx|mpifh|usempi|java)\w+)?\.so[.\d]*"
+
+
 def mpi_of_program(program: Path) -> Path | None:
     """The libmpi that the dynamic linker would load for an executable."""
     for line in (output_of(["ldd", str(program)]) or "").splitlines():
-        match = re.match(r"\s*libmpi(?:ch|_abi)?\.so[.\d]* => (/\S+)", line)
+        match = re.match(rf"\s*{MPI_LIBRARY} => (/\S+)", line)
         if match:
             return Path(match[1])
     return None
@@ -129,7 +133,7 @@ def mpi_of_python(interpreter: str) -> Path | None:
         "print(*{line.split()[-1] for line in open('/proc/self/maps') if '/libmpi' in line}, sep='\\n')"
     )
     for line in (output_of([interpreter, "-c", code]) or "").splitlines():
-        if re.fullmatch(r"libmpi(?:ch|_abi)?\.so[.\d]*", Path(line).name):
+        if re.fullmatch(MPI_LIBRARY, Path(line).name):
             return Path(line)
     return None
 
@@ -204,6 +208,8 @@ def environment_sections() -> dict[str, dict[str, str]]:
 
 def info(arguments) -> int:
     """Prints the sections. The status is 1 where a program is named that gapless would not serve."""
+    if arguments.program == "":
+        raise UserError("the name of the program is empty", 2)
     sections = {"gapless": gapless_rows(), "GPU": gpu_rows()}
     if settings := setting_rows():
         sections["environment"] = settings

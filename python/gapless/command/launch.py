@@ -34,8 +34,9 @@ SRUN_WORDS = (
 
 
 def preload(existing: str, shim: str) -> str:
-    """The shim goes last: other tools that intercept MPI_* and call PMPI_* see the program's calls first."""
-    entries = [entry for entry in existing.replace(":", " ").split() if entry != shim]
+    """The shim goes last: other tools that intercept MPI_* and call PMPI_* see the program's calls first. There is one
+    shim, this installation's."""
+    entries = [entry for entry in existing.replace(":", " ").split() if Path(entry).name != Path(shim).name]
     return ":".join([*entries, shim])
 
 

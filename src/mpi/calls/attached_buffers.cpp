@@ -76,9 +76,9 @@ struct Detach<Row, int (*)(Arguments...)> {
   static int call(Arguments... arguments) {
     requests::start_deferred();
     const int code = Row::native_function()(arguments...);
-    if (code != MPI_SUCCESS) return code;
     auto* const address = static_cast<void**>(std::get<sizeof...(Arguments) - 2>(std::tie(arguments...)));
-    *address = give_back(*address);
+    // MPICH says MPI_SUCCESS after an error handler of the program.
+    if (code == MPI_SUCCESS && address != nullptr) *address = give_back(*address);
     return code;
   }
 };

@@ -184,7 +184,9 @@ struct Waiting<Row, int (*)(Arguments...)> {
     const int code = Row::native_function()(arguments...);
     constexpr int made = table::place_of(Row::argument_roles, RoleKind::new_communicator);
     if constexpr (made != table::nowhere) {
-      if (code == MPI_SUCCESS) headers::note_made(*std::get<made>(std::tie(arguments...)));
+      // MPICH says MPI_SUCCESS after an error handler of the program.
+      MPI_Comm* const communicator = std::get<made>(std::tie(arguments...));
+      if (code == MPI_SUCCESS && communicator != nullptr) headers::note_made(*communicator);
     }
     return code;
   }

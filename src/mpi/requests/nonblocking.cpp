@@ -14,6 +14,7 @@ template <class Row, auto exchange, class Count>
     return Row::native_function()(memory, count, datatype, destination, send_tag, source, receive_tag, communicator,
                                   request);
   };
+  if (request == nullptr) return call_library();
   const headers::SendArguments<Count> sent{memory, count, datatype, destination, send_tag, communicator};
   const headers::ReceiveArguments<Count> received{memory, count, datatype, source, receive_tag, communicator};
   const headers::Posting posting([&] { return headers::is_refused_beside_probes(received); });

@@ -73,6 +73,25 @@ TEST(HandledErrors, OfPersistentReceivesAreTold) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+int handled_so_far = 0;
+void count(MPI_Comm*, int*, ...) { ++handled_so_far; }
+
+/// Where the handler returns, MPICH calls a call without a place for its result a success.
+TEST(HandledErrors, CallsWithoutAPlaceForTheirResultAreErrors) {
+  const Owned type(strided(length, 1, 2));
+  const HandlerOfWorldAndSelf handled(count);
+  const auto is_told = [](auto call) {
+    const int before = handled_so_far;
+    return call() != MPI_SUCCESS || handled_so_far > before;
+  };
+  std::vector<int> memory(2 * length);
+  const int peer = rank();
+  EXPECT_TRUE(is_told(
+      [&] { return MPI_Isendrecv_replace(memory.data(), 1, type, peer, 0, peer, 0, MPI_COMM_WORLD, nullptr); }));
+  EXPECT_TRUE(is_told([] { return MPI_Comm_dup(MPI_COMM_WORLD, nullptr); }));
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /// A number that the processes of a node share.
 class SharedNumber {
  public:
