@@ -54,7 +54,7 @@ gapless_status gapless_type_facts(const gapless_type* type, gapless_facts* facts
     facts->longest_block = found.longest_block;
     facts->alignment = found.alignment;
     facts->memory_bytes = static_cast<int64_t>(layout::memory_bytes(*type->datatype.layout));
-    facts->injective = found.injective ? 1 : 0;
+    facts->injective = layout::is_injective(*type->datatype.layout, {1, 0}) ? 1 : 0;
     return GAPLESS_SUCCESS;
   });
 }

@@ -110,7 +110,6 @@ Offset row_count(const Layout& layout) {
 
 Facts facts_of(const Layout& layout) {
   Facts facts;
-  facts.injective = is_injective(layout, {1, 0});
   if (layout.is_empty()) return facts;
   facts.size = layout.size;
   const build::Hull hull = build::hull_of(layout);

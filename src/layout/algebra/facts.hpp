@@ -19,15 +19,13 @@ struct Facts {
   /// loop may use once the base pointer and the packed position are as aligned. 1 for the empty
   /// layout.
   Offset alignment = 1;
-  /// True only if the layout names no byte of memory twice; whether its repetitions keep clear of each other depends on
-  /// the extent, so ask is_injective. False where it cannot be shown. Unpack runs in parallel only when true.
-  bool injective = false;
 };
 
 Facts facts_of(const Layout& layout);
 
 /// Are `outer.count` repetitions of `layout`, `outer.stride` bytes apart, free of overlap? Never true when they are
-/// not; exact where modes nest in each other, and up to recognition_budget runs in all.
+/// not; exact where modes nest in each other, and up to recognition_budget runs in all. Of a list this costs far more
+/// than its facts, so who unpacks in parallel asks; nobody else does.
 bool is_injective(const Layout& layout, Mode outer);
 
 }  // namespace gapless::layout

@@ -122,7 +122,8 @@ std::optional<std::vector<Segment>> runs_as_entries(const Layout& layout) {
   return is_shown_injective(longest_run) ? std::optional(std::move(entries)) : std::nullopt;
 }
 
-/// Where each entry of the core lies; nothing if an entry overlaps itself.
+/// Where each entry of the core lies; nothing if an entry overlaps itself. Precondition: what is stored in runs may be
+/// listed.
 std::optional<std::vector<Segment>> entries_of(const Layout& layout) {
   std::vector<Segment> entries;
   switch (layout.core) {
@@ -130,7 +131,7 @@ std::optional<std::vector<Segment>> entries_of(const Layout& layout) {
       entries.push_back({0, layout.length});
       break;
     case Core::index:
-      return is_listed(layout.offsets) ? listed_entries(layout) : runs_as_entries(layout);
+      return listed_entries(layout);
     case Core::segments: {
       Offset packed = 0;
       entries.reserve(layout.offsets.size());
@@ -179,6 +180,12 @@ std::optional<bool> entries_are_disjoint_as_listed(const Layout& layout) {
 
 bool entries_are_disjoint(const Layout& layout) {
   if (const std::optional<bool> known = entries_are_disjoint_as_listed(layout)) return *known;
+  if (layout.core == Core::index && layout.offsets.has_runs()) {
+    // Runs are few beside their entries, and mostly lie apart as wholes.
+    std::optional<std::vector<Segment>> runs = runs_as_entries(layout);
+    if (runs && are_disjoint(*runs)) return true;
+    if (!is_listed(layout.offsets)) return false;
+  }
   std::optional<std::vector<Segment>> entries = entries_of(layout);
   return entries && are_disjoint(*entries);
 }
@@ -193,11 +200,8 @@ bool nests(const Layout& layout) {
 }
 
 /// The blocks that a list or sum begins its strands with, each strand's hull, and what divides every stride.
-struct Strands {
-  std::vector<Segment> blocks;
-  std::vector<Segment> hulls;
-  Offset divisor = 0;
-
+class Strands {
+ public:
   /// Adds strands whose blocks all take the same modes, if these do not overlap themselves.
   bool add(const std::vector<Segment>& more, const std::vector<Mode>& modes) {
     const auto by_length = [](const Segment& a, const Segment& b) { return a.length < b.length; };
@@ -206,25 +210,32 @@ struct Strands {
     for (const Mode& mode : modes) {
       const Offset reach = (mode.count - 1) * mode.stride;
       (reach < 0 ? below : above) += reach;
-      divisor = std::gcd(divisor, mode.stride);
+      divisor_ = std::gcd(divisor_, mode.stride);
     }
-    blocks.insert(blocks.end(), more.begin(), more.end());
-    for (const Segment& block : more) hulls.push_back({block.offset + below, block.length + above - below});
+    blocks_.insert(blocks_.end(), more.begin(), more.end());
+    for (const Segment& block : more) hulls_.push_back({block.offset + below, block.length + above - below});
     return true;
   }
 
+  bool stay_apart() { return are_disjoint(hulls_) || differ_by_residue(); }
+
+ private:
   bool differ_by_residue() {
-    if (divisor == 0) return false;
-    for (Segment& block : blocks) {
-      if (block.length > divisor) return false;
-      block.offset %= divisor;
-      if (block.offset < 0) block.offset += divisor;
+    if (divisor_ == 0) return false;
+    for (Segment& block : blocks_) {
+      if (block.length > divisor_) return false;
+      block.offset %= divisor_;
+      if (block.offset < 0) block.offset += divisor_;
     }
-    std::ranges::sort(blocks, {}, &Segment::offset);
+    std::ranges::sort(blocks_, {}, &Segment::offset);
     // Residues are a circle: the last block must end before the first begins again.
-    blocks.push_back({blocks[0].offset + divisor, blocks[0].length});
-    return are_disjoint(blocks);
+    blocks_.push_back({blocks_[0].offset + divisor_, blocks_[0].length});
+    return are_disjoint(blocks_);
   }
+
+  std::vector<Segment> blocks_;
+  std::vector<Segment> hulls_;
+  Offset divisor_ = 0;
 };
 
 std::vector<Mode> joined(std::vector<Mode> inner, const std::vector<Mode>& outer) {
@@ -232,16 +243,17 @@ std::vector<Mode> joined(std::vector<Mode> inner, const std::vector<Mode>& outer
   return inner;
 }
 
-/// The runs of an index core are one strand each.
-bool add_runs(const Layout& layout, Strands& strands) {
+/// Do the runs of an index core, a strand each, stay apart?
+bool runs_stay_apart(const Layout& layout) {
   const Layout& child = *layout.child;
+  Strands strands;
   for (std::size_t i = 0; i < layout.offsets.run_count(); ++i) {
     const OffsetRun run = layout.offsets.run(i);
     std::vector<Mode> modes = child.modes;
     if (run.count > 1) modes.push_back({run.count, run.stride});
     if (!strands.add({{run.offset, child.length}}, joined(std::move(modes), layout.modes))) return false;
   }
-  return true;
+  return strands.stay_apart();
 }
 
 bool strands_stay_apart(const Layout& layout) {
@@ -252,10 +264,12 @@ bool strands_stay_apart(const Layout& layout) {
       const std::vector<Segment> block = {{part.layout->base, part.layout->length}};
       if (!strands.add(block, joined(part.layout->modes, layout.modes))) return false;
     }
-  } else if (layout.core == Core::index && !is_listed(layout.offsets)) {
-    if (!layout.child->is_strided() || !add_runs(layout, strands)) return false;
   } else {
     if (layout.core == Core::index && !layout.child->is_strided()) return false;
+    if (layout.core == Core::index && layout.offsets.has_runs()) {
+      if (runs_stay_apart(layout)) return true;
+      if (!is_listed(layout.offsets)) return false;
+    }
     const Layout* child = layout.child.get();
     std::optional<std::vector<Segment>> entries = entries_of(layout);
     if (!entries) return false;
@@ -265,7 +279,7 @@ bool strands_stay_apart(const Layout& layout) {
     }
     if (!strands.add(*entries, child ? joined(child->modes, layout.modes) : layout.modes)) return false;
   }
-  return are_disjoint(strands.hulls) || strands.differ_by_residue();
+  return strands.stay_apart();
 }
 
 /// By listing every run, if there are few enough.

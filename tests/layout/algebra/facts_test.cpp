@@ -23,7 +23,7 @@ TEST(Facts, OfALargeSubarray) {
   EXPECT_EQ(facts.shortest_block, 496);
   EXPECT_EQ(facts.longest_block, 496);
   EXPECT_EQ(facts.alignment, 16);
-  EXPECT_TRUE(facts.injective);
+  EXPECT_TRUE(is_injective(*box, {1, 0}));
   EXPECT_EQ(facts.true_lower_bound, 8);
   EXPECT_EQ(facts.true_upper_bound, 8 + 61 * (64 + 64 * 64 + 64 * 64 * 64) * 8 + 496);
 }
@@ -34,7 +34,7 @@ TEST(Facts, OfTheEmptyLayout) {
   EXPECT_EQ(facts.block_count, 0);
   EXPECT_EQ(facts.shortest_block, 0);
   EXPECT_EQ(facts.alignment, 1);
-  EXPECT_TRUE(facts.injective);
+  EXPECT_TRUE(is_injective(*empty(), {1, 0}));
 }
 
 TEST(Facts, RowsAreBegunOncePerListEntryOrNestRow) {
@@ -94,6 +94,22 @@ TEST(Injective, LargeLists) {
   EXPECT_FALSE(is_injective(*index(block(0, 8), offsets), {1, 0}));
   offsets[5] = offsets[1000];
   EXPECT_FALSE(is_injective(*index(block(0, 8), offsets), {1, 0}));
+}
+
+TEST(Injective, RunsOfAListApartThoughTheirEntriesInterleave) {
+  // Some columns here, some there: each column's hull holds its neighbours.
+  std::vector<Offset> columns;
+  for (Offset i = 0, first = 0; i < 4; ++i, first += 10'000'000) {
+    for (Offset column = 0; column < 700 + 50 * i; ++column) columns.push_back(first + 8 * column);
+  }
+  const LayoutPointer panels = index(repeat(block(0, 8), 1000, 8000), columns);
+  ASSERT_EQ(panels->core, Core::index);
+  ASSERT_TRUE(panels->offsets.has_runs());
+  EXPECT_TRUE(is_injective(*panels, {1, 0}));
+  EXPECT_TRUE(is_injective(*panels, {2, 40'000'000}));
+  EXPECT_FALSE(is_injective(*panels, {2, 5'000'000}));
+  columns.back() = columns.front();
+  EXPECT_FALSE(is_injective(*index(repeat(block(0, 8), 1000, 8000), columns), {1, 0}));
 }
 
 TEST(Injective, FieldsOfOneStructGatheredOneByOne) {
