@@ -134,18 +134,19 @@ class BlockList {
   template <class LengthOf, class DisplacementOf>
   LayoutPointer as_long_runs(LengthOf length, DisplacementOf displacement) const {
     std::vector<OffsetRun> runs;
-    Offset first = 0;
+    Offset first = 0, next = 0;  // next: where the last run would go on, if that is an offset
+    bool may_go_on = false;
     for (std::size_t i = 0; i < count_; ++i) {
       if (length(i) == 0) continue;
       const Offset offset = displacement(i);
       const Offset last = checked::multiply(length(i) - 1, child_.extent());
-      checked::add(offset, last);
-      if (!runs.empty() && offset - child_.extent() == runs.back().offset + (runs.back().count - 1) * child_.extent()) {
+      if (may_go_on && offset == next) {
         runs.back().count += length(i);
       } else {
         runs.push_back({first, offset, length(i), child_.extent()});
       }
       first += length(i);
+      may_go_on = !__builtin_add_overflow(checked::add(offset, last), child_.extent(), &next);
     }
     return build::finish(build::index_of(*child_.layout, runs));
   }

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/checked.hpp"
+
 namespace gapless::layout {
 
 namespace {
@@ -118,7 +120,7 @@ Offset alignment_of(const Datatype& type) {
   return std::min<Offset>(size & -size, alignof(std::max_align_t));
 }
 
-Offset round_up(Offset value, Offset alignment) { return (value + alignment - 1) / alignment * alignment; }
+Offset round_up(Offset value, Offset alignment) { return checked::add(value, alignment - 1) / alignment * alignment; }
 
 }  // namespace
 
@@ -135,7 +137,7 @@ std::optional<Datatype> basic_datatype(std::string_view name) {
 Datatype value_and_index(const Datatype& value, const Datatype& index) {
   const Offset alignment = std::max(alignment_of(value), alignment_of(index));
   const Offset index_offset = round_up(value.size(), alignment_of(index));
-  return pair(value.size(), index.size(), index_offset, round_up(index_offset + index.size(), alignment));
+  return pair(value.size(), index.size(), index_offset, round_up(checked::add(index_offset, index.size()), alignment));
 }
 
 }  // namespace gapless::layout

@@ -5,6 +5,7 @@
 
 #include "check_layout.hpp"
 #include "layout/algebra/facts.hpp"
+#include "layout/datatype/names.hpp"
 
 namespace gapless::testing {
 namespace {
@@ -138,6 +139,16 @@ TEST(Indexed, LongListsOverGappedChildren) {
   }
 }
 
+TEST(Indexed, LongBlocksAtTheLeastOffset) {
+  const Offset least = std::numeric_limits<Offset>::min();
+  const Datatype type = hindexed(List{20'000, 3}, List{least + 1'000'000, least}, resized(named(1, 1), 0, 2));
+  EXPECT_EQ(type.size(), 20'003);
+  EXPECT_EQ(type.true_lower_bound, least);
+  EXPECT_EQ(type.true_upper_bound, least + 1'000'000 + 2 * 19'999 + 1);
+  EXPECT_EQ(offset_of(*type.layout, 0), least + 1'000'000);
+  EXPECT_EQ(offset_of(*type.layout, 20'002), least + 4);
+}
+
 TEST(Struct, LongListsOfMixedFields) {
   const Datatype column = vector(9000, 1, 2, int_type);
   const TypeMap column_map = type_map::vector(9000, 1, 2, int_map);
@@ -250,6 +261,8 @@ TEST(Refusals, SizesAndBoundsBeyond63Bits) {
   EXPECT_THROW(hindexed_block(most / 4, List{0, 8, 16}, resized(int_type, 0, 0)), std::overflow_error);
   EXPECT_THROW(structure(List{1, 1}, List{-most, most - 8}, std::vector{int_type, int_type}), std::overflow_error);
   EXPECT_THROW(resized(int_type, most, 1), std::overflow_error);
+  EXPECT_THROW(value_and_index(contiguous(most, named(1, 1)), int_type), std::overflow_error);
+  EXPECT_THROW(value_and_index(contiguous(most - 3, named(1, 1)), int_type), std::overflow_error);
   EXPECT_THROW(subarray(List{most / 2, 8}, List{1, 1}, List{0, 0}, ArrayOrder::c, int_type), std::overflow_error);
 }
 
