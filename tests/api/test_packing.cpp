@@ -193,6 +193,9 @@ TEST(PackingErrors, RepetitionsOutOfReach) {
   char byte = 0, packed = 0;
   expect_failure(gapless_pack(far.get(), 3, &byte, 0, 1, &packed, nullptr), GAPLESS_ERROR_OVERFLOW, "63 bits");
   EXPECT_EQ(gapless_pack(far.get(), 1, &byte, 0, 1, &packed, nullptr), GAPLESS_SUCCESS);
+  // Both ends fit, and their distance does not.
+  const TypeHandle farthest = parse("resized(byte, 0, -9223372036854775808)");
+  expect_failure(gapless_pack(farthest.get(), 2, &byte, 0, 1, &packed, nullptr), GAPLESS_ERROR_OVERFLOW, "63 bits");
 }
 
 TEST(PackingErrors, CopiesOfDifferentTypesOrSizes) {
