@@ -276,6 +276,17 @@ void add_irregular_rows(std::vector<Row>& table) {
   std::shuffle(shuffled.begin(), shuffled.end(), random_source);
   table.push_back({"indexed_block, 16 B x 100000, shuffled, double", indexed_block(2, shuffled, double_type), 1,
                    list<16>(shuffled, 8)});
+  // The particles that leave a process.
+  const std::vector<int> leaving = random_displacements(100000, 1, 0, 2);
+  table.push_back({"indexed_block, struct {double, int} x 100000, random gaps",
+                   indexed_block(1, leaving, structure({0, 16}, {double_type, int_type}, 24)), 1,
+                   both_ways([leaving](char* memory, char* packed, auto direction) {
+                     for (const int i : leaving) {
+                       copy_block<8>(memory + i * 24, packed, direction);
+                       copy_block<4>(memory + i * 24 + 16, packed + 8, direction);
+                       packed += 12;
+                     }
+                   })});
 }
 
 std::vector<Row> make_table() {

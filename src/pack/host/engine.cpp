@@ -29,6 +29,8 @@ List advanced(List list, Offset entries) noexcept {
   return {nullptr, list.wide + entries};
 }
 
+Offset entry_of(List list, Offset i) noexcept { return list.narrow != nullptr ? list.narrow[i] : list.wide[i]; }
+
 Kernels::Rows* rows_kernel(const Kernels& kernels, Direction direction, Offset length) noexcept {
   return kernels.rows[table_index(length)][static_cast<std::size_t>(direction)];
 }
@@ -237,10 +239,29 @@ class Mover {
       }
       return;
     }
+    if (listed_records(child, offsets, count, memory, packed)) return;
     for (Offset i = 0; i < count; ++i, packed += child.size) {
-      const Offset offset = offsets.narrow != nullptr ? offsets.narrow[i] : offsets.wide[i];
-      layout_range(child, {1, 0}, memory + offset, packed, 0, child.size);
+      layout_range(child, {1, 0}, memory + entry_of(offsets, i), packed, 0, child.size);
     }
+  }
+
+  /// Records at each offset of a list, whose fields are collected once for all; false if the child is no record.
+  bool listed_records(const Layout& child, List offsets, Offset count, char* memory, char* packed) const {
+    if (count < fields_from || child.modes.size() > 1) return false;
+    const Level once{1, 0, child.core_size};
+    const Level level = child.modes.empty() ? once : Level{child.modes[0].count, child.modes[0].stride, once.unit};
+    Fields fields;
+    if (!fields.collect(child, level, dense())) return false;
+    memory += child.base;
+    if (level.count == 1 && fields.are_plain()) {
+      const auto move = kernels_.records[static_cast<std::size_t>(direction_)];
+      move(fields.field, fields.count, offsets, count, child.size, memory, packed);
+      return true;
+    }
+    for (Offset i = 0; i < count; ++i, packed += child.size) {
+      repeated_fields(fields, level, memory + entry_of(offsets, i), packed);
+    }
+    return true;
   }
 
   /// Entries [first, last) of an index core, each run of them as one loop over the child.

@@ -60,7 +60,7 @@ bool Fields::collect(const Layout& record, const Level& level, Dense dense) noex
   } else {
     return false;
   }
-  if (dense == Dense::source && !are_disjoint(level)) return false;
+  if (dense == Dense::source && level.count > 1 && !are_disjoint(level)) return false;
 
   Offset lines = 0;
   for (int i = 0; i < count; ++i) {
@@ -70,6 +70,10 @@ bool Fields::collect(const Layout& record, const Level& level, Dense dense) noex
   const Offset record_bytes = level.unit + std::min(std::abs(level.stride), lines);
   tile = std::max(shortest_tile, tile_bytes / record_bytes);
   return true;
+}
+
+bool Fields::are_plain() const noexcept {
+  return std::all_of(field, field + count, [](const Field& f) { return f.layout == nullptr; });
 }
 
 bool Fields::are_disjoint(const Level& level) const noexcept {

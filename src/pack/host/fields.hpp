@@ -13,16 +13,6 @@ namespace gapless::pack::host {
 inline constexpr Offset fields_from = 4;
 inline constexpr int max_fields = 32;
 
-struct Field {
-  Offset memory;         ///< offset of the field in the record
-  Offset packed;         ///< its place in the packed record
-  Offset length;         ///< contiguous bytes
-  const Layout* layout;  ///< the field's own modes, nullptr for a plain block
-
-  /// Can it be moved in one pass with another?
-  bool is_paired() const noexcept { return layout == nullptr && length <= longest_paired; }
-};
-
 struct Fields {
   int count = 0;
   Offset tile = 0;  ///< records per tile
@@ -31,6 +21,9 @@ struct Fields {
   /// False if the record is not a short list of strided fields, or if visiting them field by field could change which
   /// of two overlapping writes stays.
   bool collect(const Layout& record, const Level& level, Dense dense) noexcept;
+
+  /// Has no field modes of its own?
+  bool are_plain() const noexcept;
 
   /// The nest that moves one field of `records` records.
   Nest nest(const Field& field, Offset records, const Level& level, Dense dense) const noexcept;

@@ -10,6 +10,7 @@
 #include "../../layout/random_datatype.hpp"
 #include "case.hpp"
 #include "pack/host/engine.hpp"
+#include "pack/host/fields.hpp"
 #include "pack/host/set_conflicts.hpp"
 
 namespace gapless::pack::testing {
@@ -194,6 +195,63 @@ TEST(Run, AgreesWithTypeMapsOfRecords) {
     const Sample records = repeat(record, pick(random, 1, 90), random_stride(random, reach(record)));
     ASSERT_NO_FATAL_FAILURE(check(random_case(random, records, 2), random));
   }
+}
+
+/// A list of records, each of some blocks or rows, repeated or not; most places are clear of the others.
+Sample list_of_records(Random& random, bool overlaps) {
+  std::vector<Sample> fields;
+  Offset at = pick(random, -20, 20);
+  for (Offset n = pick(random, 2, 6); n > 0; --n) {
+    Sample field = block(at, pick(random, 0, 9) == 0 ? pick(random, 65, 300) : pick(random, 1, 33));
+    if (pick(random, 0, 7) == 0) field = repeat(field, pick(random, 2, 5), reach(field) + pick(random, 1, 4));
+    at = overlaps && pick(random, 0, 3) == 0 ? at + pick(random, -8, 8)
+                                             : *std::max_element(field.map.begin(), field.map.end()) + 2;
+    fields.push_back(field);
+  }
+  Sample record = concatenate(fields);
+  if (pick(random, 0, 2) == 0) record = repeat(record, pick(random, 2, 6), reach(record) + pick(random, 0, 9));
+  std::vector<Offset> places;
+  const bool is_regular = pick(random, 0, 2) == 0;
+  const Offset step = reach(record) + pick(random, 0, 9);
+  for (Offset n = pick(random, 4, 60), place = 0; n > 0; --n) {
+    places.push_back(place);
+    if (overlaps && pick(random, 0, 3) == 0) {
+      place += pick(random, -60, 60);
+    } else {
+      place += step * (pick(random, 0, is_regular ? 15 : 1) == 0 ? 2 : 1);
+    }
+  }
+  if (!is_regular && pick(random, 0, 1) == 0) std::shuffle(places.begin(), places.end(), random);
+  return index(record, places);
+}
+
+TEST(Run, AgreesWithTypeMapsOfListsOfRecords) {
+  Random random(random_seed());
+  int plain = 0, repeated = 0, in_runs = 0;
+  for (int i = 0; i < 1500; ++i) {
+    SCOPED_TRACE(::testing::Message() << "case " << i << " of seed " << random_seed());
+    const Sample records = list_of_records(random, i % 3 == 0);
+    const layout::Layout& layout = *records.layout;
+    if (layout.core == layout::Core::index) {
+      (layout.child->modes.empty() ? plain : repeated) += layout.child->core == layout::Core::segments;
+      in_runs += layout.offsets.has_runs();
+    }
+    ASSERT_NO_FATAL_FAILURE(check(random_case(random, records, 3), random));
+  }
+  EXPECT_GT(plain, 100);
+  EXPECT_GT(repeated, 10);
+  EXPECT_GT(in_runs, 10);
+}
+
+TEST(Run, CollectsTheFieldsOfOneRecordHoweverTheyLie) {
+  const layout::Segment runs[] = {{0, 8}, {20, 4}, {4, 9}};
+  const layout::LayoutPointer record = layout::segments(runs);
+  host::Fields fields;
+  EXPECT_TRUE(fields.collect(*record, {1, 0, 21}, host::Dense::source)) << "one record keeps its order";
+  EXPECT_EQ(fields.count, 3);
+  EXPECT_TRUE(fields.are_plain());
+  EXPECT_FALSE(fields.collect(*record, {2, 100, 21}, host::Dense::source));
+  EXPECT_TRUE(fields.collect(*record, {2, 100, 21}, host::Dense::destination));
 }
 
 TEST(Run, FollowsNestsDeeperThanItsPlans) {

@@ -23,6 +23,7 @@ constexpr Kernels table_of(const char* name, std::integer_sequence<int, length..
           {scatter_of<typename CopyOf<length>::Type>...},
           gather_runs,
           scatter_runs,
+          {records_of<true>, records_of<false>},
           expand_runs,
           {transposer_of<1>(), transposer_of<2>(), transposer_of<4>(), transposer_of<8>(), transposer_of<16>()},
           {pairs_with<field>(fields)...}};

@@ -6,6 +6,10 @@
 
 #include "pack/host/nest.hpp"
 
+namespace gapless::layout {
+struct Layout;
+}
+
 namespace gapless::pack::host {
 
 /// Blocks shorter than this have copies of their own; the tables' last entry serves all others.
@@ -24,6 +28,17 @@ inline int field_class(Offset length) noexcept {
   return 13;
 }
 inline constexpr int field_classes = 14;
+
+/// One field of a record.
+struct Field {
+  Offset memory;                 ///< offset of the field in the record
+  Offset packed;                 ///< its place in the packed record
+  Offset length;                 ///< contiguous bytes
+  const layout::Layout* layout;  ///< the field's own modes, nullptr for a plain block
+
+  /// Can it be moved in one pass with another?
+  bool is_paired() const noexcept { return layout == nullptr && length <= longest_paired; }
+};
 
 /// Two fields of a repeated record. The gaps lead from the first field to the second.
 struct Pair {
@@ -84,6 +99,13 @@ struct Kernels {
   void (*gather_runs)(List offsets, List ends, Offset first, Offset last, const char* memory, char* packed);
   /// The other way round: from the next packed bytes to memory + offsets[i].
   void (*scatter_runs)(List offsets, List ends, Offset first, Offset last, char* memory, const char* packed);
+
+  /// For i in [0, count): the plain fields of a record from memory + offsets[i] to packed + i * size, one after the
+  /// other.
+  using Records = void(const Field* fields, int field_count, List offsets, Offset count, Offset size, char* memory,
+                       char* packed);
+  /// The first one packs, the second one unpacks.
+  Records* records[2];
 
   /// Entries [first, last), of which the first is in run `run`. Up to expansion_slack entries more are written.
   void (*expand)(const ListInRuns& list, Offset run, Offset first, Offset last, Offset* entries);

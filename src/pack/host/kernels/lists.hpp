@@ -99,6 +99,53 @@ void scatter_of(const Nest& child, List offsets, Offset count, Offset stride, co
   scatter_list(copy, child, offsets.wide, count, stride, source, destination);
 }
 
+/// A field of any length. The commonest lengths have copies of their own; the same few of them come in every record, so
+/// that the jump is foreseen.
+[[gnu::always_inline]] inline void copy_field(const char* source, char* destination, Offset length) {
+  switch (length) {
+    case 1:
+      return move<1>(source, destination);
+    case 2:
+      return move<2>(source, destination);
+    case 4:
+      return move<4>(source, destination);
+    case 8:
+      return move<8>(source, destination);
+    case 12:
+      return Exact<12>()(source, destination);
+    case 16:
+      return move<16>(source, destination);
+    case 24:
+      return Exact<24>()(source, destination);
+    case 32:
+      return move<32>(source, destination);
+    default:
+      return copy_any(source, destination, length);
+  }
+}
+
+template <bool packs, class Entry>
+void move_records(const Field* fields, int field_count, const Entry* offsets, Offset count, Offset size, char* memory,
+                  char* packed) {
+  for (Offset i = 0; i < count; ++i, packed += size) {
+    if (i + list_lookahead < count) __builtin_prefetch(memory + offsets[i + list_lookahead], packs ? 0 : 1);
+    char* const record = memory + offsets[i];
+    for (const Field* field = fields; field < fields + field_count; ++field) {
+      char *const at = record + field->memory, *const packed_at = packed + field->packed;
+      copy_field(packs ? at : packed_at, packs ? packed_at : at, field->length);
+    }
+  }
+}
+
+template <bool packs>
+void records_of(const Field* fields, int field_count, List offsets, Offset count, Offset size, char* memory,
+                char* packed) {
+  if (offsets.narrow != nullptr) {
+    return move_records<packs>(fields, field_count, offsets.narrow, count, size, memory, packed);
+  }
+  move_records<packs>(fields, field_count, offsets.wide, count, size, memory, packed);
+}
+
 /// Calls run(offsets, ends) with pointers of the lists' own widths.
 template <class Run>
 [[gnu::always_inline]] inline void with_lists(List offsets, List ends, Run run) {
