@@ -1,8 +1,8 @@
 // The common refinement of two layouts: what lets one loop or one kernel go from noncontiguous to noncontiguous.
 //
 // Two layouts of the same packed size N factor the same stream differently. Where the boundaries of one divide those of
-// the other, a single nest of modes with two strides each describes the copy; that is a PairedStrided. Otherwise the
-// copy is the merged walk of both (PairCursor).
+// the other, a single nest of modes with two strides each describes the copy; that is a PairedStrided. Otherwise both
+// are walked together (PairCursor), or packed and unpacked in pieces.
 #pragma once
 
 #include <optional>

@@ -24,7 +24,8 @@ void run(const Job& job);
 /// Copies plain bytes as the engine copies blocks (kernels/copies.hpp says why not always by memcpy).
 void copy_bytes(void* destination, const void* source, std::size_t bytes) noexcept;
 
-/// Copies between two layouts of the same packed size without a packed buffer, in packed order.
+/// Copies between two layouts of the same packed size in packed order, without a packed buffer of that size. Allocates
+/// for two strided layouts, and where jobs of either side do.
 void copy(const Layout& source, Mode source_outer, const void* source_memory, const Layout& destination,
           Mode destination_outer, void* destination_memory);
 
