@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 namespace gapless::device {
@@ -10,44 +11,45 @@ OpenedMemory::Use::Use(Use&& other) noexcept { *this = std::move(other); }
 
 OpenedMemory::Use& OpenedMemory::Use::operator=(Use&& other) noexcept {
   std::swap(opened_, other.opened_);
+  std::swap(mapping_, other.mapping_);
   std::swap(base_, other.base_);
   std::swap(owners_base_, other.owners_base_);
-  std::swap(number_, other.number_);
-  std::swap(process_, other.process_);
-  std::swap(device_, other.device_);
   return *this;
 }
 
 void OpenedMemory::Use::end() noexcept {
-  if (opened_ != nullptr) opened_->end_use(*this);
+  if (opened_ != nullptr) opened_->end_use(*mapping_);
   opened_ = nullptr;
+  mapping_ = nullptr;
   base_ = nullptr;
 }
 
 OpenedMemory::Mapping* OpenedMemory::find(const MemoryHandle& handle, int device) noexcept {
   const std::uint64_t context = context_of(device);
-  for (Mapping& mapping : mappings_) {
-    if (mapping.handle.process == handle.process && mapping.handle.number == handle.number &&
-        mapping.device == device && !mapping.is_freed && mapping.context == context) {
+  const auto [begin, end] = mappings_.equal_range(handle.number);
+  for (auto at = begin; at != end; ++at) {
+    Mapping& mapping = at->second;
+    if (mapping.handle.process == handle.process && mapping.device == device && !mapping.is_freed &&
+        mapping.context == context) {
       return &mapping;
     }
   }
   return nullptr;
 }
 
-/// What belonged to a context that is gone is gone with it.
-void OpenedMemory::close(std::size_t at) noexcept {
-  const Mapping closed = std::move(mappings_[at]);
-  mappings_.erase(mappings_.begin() + static_cast<std::ptrdiff_t>(at));
-  const bool is_of_gpu = !closed.handle.is_on_host();
-  if (is_of_gpu && is_there(closed)) runtime_->close_memory(closed.device, closed.base);
+/// What belonged to a context that is gone is gone with it. Returns what stands behind it.
+OpenedMemory::Mappings::iterator OpenedMemory::close(Mappings::iterator at) noexcept {
+  const Mapping& mapping = at->second;
+  const bool is_of_gpu = !mapping.handle.is_on_host();
+  if (is_of_gpu && is_there(mapping)) runtime_->close_memory(mapping.device, mapping.base);
   ++counts_.closed;
+  return mappings_.erase(at);
 }
 
 template <class Predicate>
 void OpenedMemory::close_unused(Predicate which) noexcept {
-  for (std::size_t i = mappings_.size(); i-- > 0;) {
-    if (mappings_[i].users == 0 && which(mappings_[i])) close(i);
+  for (auto at = mappings_.begin(); at != mappings_.end();) {
+    at = at->second.users == 0 && which(at->second) ? close(at) : std::next(at);
   }
 }
 
@@ -81,72 +83,70 @@ OpenedMemory::Use OpenedMemory::use(const MemoryHandle& handle, int device, Stat
       const bool overlaps = old.handle.contains(handle.base) || handle.contains(old.handle.base);
       return old.handle.process == handle.process && old.handle.number != handle.number && overlaps;
     };
-    for (Mapping& old : mappings_) old.is_freed |= is_stale(old);
+    for (auto& [number, old] : mappings_) old.is_freed |= is_stale(old);
     close_unused([&](const Mapping& old) { return old.is_freed || !is_there(old); });
+    Mappings::iterator place;
     try {
-      mappings_.reserve(mappings_.size() + 1);
+      place = mappings_.emplace(handle.number, Mapping{handle, device, context_of(device)});
     } catch (const std::exception&) {
       status = Status::out_of_memory;
       return {};
     }
-    Mapping opened{handle, device, context_of(device), nullptr};
-    status = open(opened);
+    mapping = &place->second;
+    status = open(*mapping);
     if (status != Status::ok) {
       ++counts_.refused;
+      mappings_.erase(place);
       return {};
     }
     ++counts_.opened;
-    mapping = &mappings_.emplace_back(std::move(opened));
   }
   status = Status::ok;
   ++mapping->users;
   mapping->last_use = ++clock_;
   Use result;
   result.opened_ = this;
+  result.mapping_ = mapping;
   result.base_ = mapping->base;
   result.owners_base_ = handle.base;
-  result.number_ = handle.number;
-  result.process_ = handle.process;
-  result.device_ = device;
   return result;
 }
 
-void OpenedMemory::end_use(const Use& use) noexcept {
+/// Only what has been opened since can have gone past the limits, so that a message that maps nothing looks at no
+/// others.
+void OpenedMemory::end_use(Mapping& mapping) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto is_it = [&](const Mapping& mapping) {
-    return mapping.base == use.base_ && mapping.handle.number == use.number_ &&
-           mapping.handle.process == use.process_ && mapping.device == use.device_;
-  };
-  const auto mapping = std::find_if(mappings_.begin(), mappings_.end(), is_it);
-  if (mapping == mappings_.end()) return;
-  if (--mapping->users == 0 && mapping->is_freed) {
-    close(static_cast<std::size_t>(mapping - mappings_.begin()));
+  if (--mapping.users != 0) return;
+  if (mapping.is_freed) {
+    close_unused([](const Mapping& freed) { return freed.is_freed; });
+  } else if (!mapping.is_kept) {
+    mapping.is_kept = true;
+    trim(mapping.handle.process);
   }
-  trim(use.process_);
 }
 
 /// The least recently used ones go first; those of other owners only for their number.
 void OpenedMemory::trim(std::int64_t process) noexcept {
   for (;;) {
     std::uint64_t bytes = 0, limit = ~std::uint64_t{0};
-    std::size_t oldest = mappings_.size();
+    auto oldest = mappings_.end();
     const bool are_too_many = mappings_.size() > most_kept;
-    for (std::size_t i = 0; i < mappings_.size(); ++i) {
-      const Mapping& mapping = mappings_[i];
+    for (auto at = mappings_.begin(); at != mappings_.end(); ++at) {
+      const Mapping& mapping = at->second;
       const bool is_owners = mapping.handle.process == process && !mapping.handle.is_on_host();
       if (is_owners) bytes += mapping.handle.bytes;
       if (is_owners) limit = std::min(limit, mapping.handle.free_bytes / 2);
       if (mapping.users != 0 || (!is_owners && !are_too_many)) continue;
-      if (oldest == mappings_.size() || mapping.last_use < mappings_[oldest].last_use) oldest = i;
+      if (oldest == mappings_.end() || mapping.last_use < oldest->second.last_use) oldest = at;
     }
-    if (oldest == mappings_.size() || (bytes <= limit && !are_too_many)) return;
+    if (oldest == mappings_.end() || (bytes <= limit && !are_too_many)) return;
     close(oldest);
   }
 }
 
 void OpenedMemory::owner_has_freed(std::int64_t process, std::span<const std::uint64_t> numbers) noexcept {
   const std::lock_guard lock(mutex_);
-  for (Mapping& mapping : mappings_) {
+  for (auto& [number, mapping] : mappings_) {
     if (mapping.handle.process != process) continue;
     mapping.is_freed |= std::find(numbers.begin(), numbers.end(), mapping.handle.number) != numbers.end();
   }
@@ -155,7 +155,7 @@ void OpenedMemory::owner_has_freed(std::int64_t process, std::span<const std::ui
 
 void OpenedMemory::owner_has_ended(std::int64_t process) noexcept {
   const std::lock_guard lock(mutex_);
-  for (Mapping& mapping : mappings_) mapping.is_freed |= mapping.handle.process == process;
+  for (auto& [number, mapping] : mappings_) mapping.is_freed |= mapping.handle.process == process;
   close_unused([](const Mapping& mapping) { return mapping.is_freed; });
 }
 
@@ -163,7 +163,7 @@ OpenedMemory::Counts OpenedMemory::counts() noexcept {
   const std::lock_guard lock(mutex_);
   Counts counts = counts_;
   counts.open = mappings_.size();
-  for (const Mapping& mapping : mappings_) counts.bytes += mapping.handle.bytes;
+  for (const auto& [number, mapping] : mappings_) counts.bytes += mapping.handle.bytes;
   return counts;
 }
 

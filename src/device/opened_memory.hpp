@@ -2,7 +2,9 @@
 //
 // The driver frees no memory that is mapped somewhere, though its owner has freed it, and the owner's next allocation
 // may fail for that before it can tell anybody. So what is kept mapped of one owner is half of what its GPU has free at
-// most: it could all be freed and allocated again. A larger allocation is unmapped after each use.
+// most: it could all be freed and allocated again. A larger allocation is unmapped after each use. Their number has
+// a bound that messages in turn between many allocations stay below: each mapping takes addresses and the driver's
+// memory.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +13,7 @@
 #include <cstdint>
 #include <mutex>
 #include <span>
-#include <vector>
+#include <unordered_map>
 
 #include "device/runtime.hpp"
 #include "device/shared_pages.hpp"
@@ -20,6 +22,8 @@ namespace gapless::device {
 
 /// Thread-safe.
 class OpenedMemory {
+  struct Mapping;
+
  public:
   explicit OpenedMemory(Runtime& runtime) noexcept : runtime_(&runtime) {}
   /// For the CPU alone, which is device -1: memory of the host.
@@ -46,10 +50,9 @@ class OpenedMemory {
    private:
     friend class OpenedMemory;
     OpenedMemory* opened_ = nullptr;
+    Mapping* mapping_ = nullptr;  ///< there as long as it is in use
     void* base_ = nullptr;
-    std::uint64_t owners_base_ = 0, number_ = 0;
-    std::int64_t process_ = 0;
-    int device_ = -1;
+    std::uint64_t owners_base_ = 0;
   };
 
   /// Maps the memory for `device`, if it is not yet; this process's own is there already. Empty where that is refused,
@@ -72,18 +75,21 @@ class OpenedMemory {
   Counts counts() noexcept;
 
  private:
-  static constexpr std::size_t most_kept = 32;
+  static constexpr std::size_t most_kept = 512;
 
   struct Mapping {
     MemoryHandle handle;
     int device;
     std::uint64_t context;  ///< with which it ends
-    void* base;
+    void* base = nullptr;
     std::size_t users = 0;
     bool is_freed = false;  ///< by the owner
+    bool is_kept = false;   ///< with all others of which that is true, within the limits
     std::uint64_t last_use = 0;
     SharedPages pages{};  ///< the mapping itself, of memory of the host
   };
+  /// By the number of the allocation, which processes may have in common.
+  using Mappings = std::unordered_multimap<std::uint64_t, Mapping>;
 
   bool is_there(const Mapping& mapping) const noexcept {
     return mapping.device < 0 || runtime_->has_context(mapping.context);
@@ -92,16 +98,16 @@ class OpenedMemory {
   Use use_own(const MemoryHandle& handle, int device, Status& status) noexcept;
   Status open(Mapping& mapping) noexcept;
   Mapping* find(const MemoryHandle& handle, int device) noexcept;
-  void close(std::size_t at) noexcept;
+  Mappings::iterator close(Mappings::iterator at) noexcept;
   template <class Predicate>
   void close_unused(Predicate which) noexcept;
-  void end_use(const Use& use) noexcept;
+  void end_use(Mapping& mapping) noexcept;
   void trim(std::int64_t process) noexcept;
 
   Runtime* const runtime_ = nullptr;
   const pid_t process_ = ::getpid();  ///< this one
   std::mutex mutex_;
-  std::vector<Mapping> mappings_;
+  Mappings mappings_;
   std::uint64_t clock_ = 0;
   Counts counts_;
 };

@@ -68,7 +68,10 @@ SharedPages SharedPages::make(Runtime* runtime, int device, std::size_t bytes, M
 
 SharedPages SharedPages::open(Runtime* runtime, int device, const MemoryHandle& handle) noexcept {
   const auto owner = static_cast<pid_t>(handle.process);
-  return of(SharedSegment::open(owner, name_of(owner, handle.number).data(), handle.bytes), runtime, device);
+  SharedSegment segment = SharedSegment::open(owner, name_of(owner, handle.number).data(), handle.bytes);
+  // Hundreds may be open, and a process has about a thousand descriptors.
+  segment.close_file();
+  return of(std::move(segment), runtime, device);
 }
 
 }  // namespace gapless::device

@@ -18,11 +18,11 @@ using device::MemoryHandle;
 using device::OpenedMemory;
 using device::Status;
 
-/// One GPU of 1000 bytes, its owner, and what peers have mapped of it.
+/// One GPU of 1000 bytes or more, its owner, and what peers have mapped of it.
 class Books final : public RefusingRuntime {
  public:
   using RefusingRuntime::allocate;
-  static constexpr std::size_t all = 1000;
+  std::uint64_t all = 1000;
 
   /// 0 where there is no room: mapped allocations take theirs although they are freed.
   std::uint64_t allocate(std::uint64_t bytes, std::uint64_t address) {
@@ -191,12 +191,44 @@ TEST_F(Memories, InUseStayMappedUntilTheyAreNotUsed) {
   EXPECT_EQ(opened_.counts().open, 0u);
 }
 
+TEST_F(Memories, ManyInTurnAreOpenedOnceEach) {
+  books_.all = 100'000;
+  constexpr std::uint64_t count = 64;
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t i = 0; i < count; ++i) numbers.push_back(books_.allocate(100, 0x1000 * (i + 1)));
+  for (int round = 0; round < 10; ++round) {
+    for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(send(0x1000 * (i + 1), numbers[i]), Status::ok);
+  }
+  EXPECT_EQ(books_.opens, static_cast<int>(count));
+  EXPECT_EQ(opened_.counts().closed, 0u);
+}
+
 TEST_F(Memories, AreBoundedInNumber) {
-  for (std::uint64_t i = 1; i <= 200; ++i) {
+  books_.all = 100'000;
+  constexpr std::uint64_t bound = 512, more = 100;
+  for (std::uint64_t i = 1; i <= bound + more; ++i) {
     const std::uint64_t number = books_.allocate(1, 0x1000 * i);
     ASSERT_EQ(send(0x1000 * i, number), Status::ok);
-    ASSERT_LE(opened_.counts().open, 33u);
   }
+  EXPECT_EQ(opened_.counts().open, bound);
+  EXPECT_EQ(opened_.counts().closed, more);
+}
+
+TEST_F(Memories, AreWithinTheLimitOnceTheyAreNotUsed) {
+  Status status = Status::failed;
+  const auto use = [&](std::uint64_t address) {
+    books_.allocate(200, address);
+    MemoryHandle handle;
+    EXPECT_EQ(exported_.handle_of(at(address), handle), Status::ok);
+    return opened_.use(handle, 0, status);
+  };
+  OpenedMemory::Use first = use(0x1000), second = use(0x2000), third = use(0x3000);
+  first.end();
+  EXPECT_EQ(opened_.counts().open, 2u) << "600 bytes, of which 200 may stay";
+  third.end();
+  EXPECT_EQ(opened_.counts().open, 1u);
+  second.end();
+  EXPECT_EQ(opened_.counts().open, 1u);
 }
 
 TEST_F(Memories, RefusalsAreNoticedAndCostLittle) {
