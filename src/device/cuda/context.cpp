@@ -54,11 +54,12 @@ void leave(ThreadPlace& place) noexcept {
   if (place.lane != nullptr) place.context->idle_lanes.give(std::move(place.lane));
 }
 
+/// A program may go to and fro between contexts of a GPU while work is under way in each, so there is a place in each.
 struct ThreadPlaces {
-  std::deque<ThreadPlace> of_devices;  // in which places stay where they are
+  std::deque<ThreadPlace> all;  // in which places stay where they are
 
   ~ThreadPlaces() {
-    for (ThreadPlace& place : of_devices) leave(place);
+    for (ThreadPlace& place : all) leave(place);
   }
 };
 
@@ -70,23 +71,25 @@ std::uint64_t number_of_used_context(cudaError_t& error) noexcept {
   return error == cudaSuccess ? current_context_number() : 0;
 }
 
-/// The thread's place in the context of that number, which is current; nullptr with the reason in `error`.
+/// The thread's place in the context of that number, which is current; nullptr with the reason in `error`. It takes
+/// that of a context which is gone.
 ThreadPlace* enter(int device, std::uint64_t number, cudaError_t& error) {
-  ThreadPlace* place = last_place(device);
-  if (place != nullptr && place->context->number() == number) return place;
+  if (ThreadPlace* known = place_in(number)) return known;
   auto context = contexts().find(number, error);
   if (context == nullptr) return nullptr;
-  auto& places = of_this_thread<ThreadPlaces>().of_devices;
-  if (place == nullptr) return &places.emplace_back(ThreadPlace{device, std::move(context), nullptr});
-  leave(*place);
-  place->context = std::move(context);
-  return place;
+  auto& places = of_this_thread<ThreadPlaces>().all;
+  const auto gone =
+      std::find_if(places.begin(), places.end(), [](const ThreadPlace& place) { return !place.context->is_there(); });
+  if (gone == places.end()) return &places.emplace_back(ThreadPlace{device, std::move(context), nullptr});
+  leave(*gone);
+  *gone = {device, std::move(context), nullptr};
+  return &*gone;
 }
 
 }  // namespace
 
 Context::Context(std::uint64_t number, const void* witness)
-    : number_(number), witness_(witness), witness_number_(allocation_number(witness)) {}
+    : number_(number), handle_(current_context()), witness_(witness), witness_number_(allocation_number(witness)) {}
 
 bool Context::is_there() const noexcept { return allocation_number(witness_) == witness_number_; }
 
@@ -95,19 +98,26 @@ std::atomic<std::uint64_t>* Context::accessible_peer(int peer) noexcept {
   return place < accessible_peers_.size() ? &accessible_peers_[place] : nullptr;
 }
 
-ThreadPlace* last_place(int device) noexcept {
-  for (ThreadPlace& place : of_this_thread<ThreadPlaces>().of_devices) {
-    if (place.device == device) return &place;
+ThreadPlace* place_in(std::uint64_t context_number) noexcept {
+  for (ThreadPlace& place : of_this_thread<ThreadPlaces>().all) {
+    if (place.context->number() == context_number) return &place;
   }
   return nullptr;
+}
+
+std::uint64_t known_context(int device) noexcept {
+  for (const ThreadPlace& place : of_this_thread<ThreadPlaces>().all) {
+    if (place.device == device && place.context->is_there()) return place.context->number();
+  }
+  return 0;
 }
 
 bool is_there(std::uint64_t context_number) noexcept { return contexts().has(context_number); }
 
 InContext::InContext(int device) noexcept {
   try {
-    place_ = last_place(device);
-    if (place_ != nullptr && place_->context->number() == current_context_number()) return;
+    place_ = place_in(current_context_number());
+    if (place_ != nullptr && place_->device == device) return;
     device_.emplace(device);
     error_ = device_->error();
     const std::uint64_t number = error_ == cudaSuccess ? number_of_used_context(error_) : 0;

@@ -29,6 +29,8 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   std::uint64_t number() const noexcept { return number_; }
+  /// What the driver calls it, as long as it is there.
+  CUcontext handle() const noexcept { return handle_; }
   /// Is the context still there? Whatever context is current.
   bool is_there() const noexcept;
   /// Number of the context of GPU `peer` whose memory this one may address; nullptr where no number is kept.
@@ -39,20 +41,24 @@ class Context {
 
  private:
   std::uint64_t number_;
+  CUcontext handle_;
   const void* witness_;
   std::uint64_t witness_number_;
   std::array<std::atomic<std::uint64_t>, 16> accessible_peers_{};
 };
 
-/// What a thread uses of a GPU. The lane is made when it is first needed.
+/// What a thread uses of a context, for as long as both are there. The lane is made when it is first needed.
 struct ThreadPlace {
   int device;
   std::shared_ptr<Context> context;
   std::unique_ptr<Lane> lane;
 };
 
-/// The calling thread's place on a GPU, in whatever context it last was; nullptr before the first InContext.
-ThreadPlace* last_place(int device) noexcept;
+/// The calling thread's place in the context of that number; nullptr before its first InContext there.
+ThreadPlace* place_in(std::uint64_t context_number) noexcept;
+
+/// The number of a context of the GPU that is there and in which the calling thread has a place; 0 where there is none.
+std::uint64_t known_context(int device) noexcept;
 
 /// Is there a context of that number, which an InContext has met?
 bool is_there(std::uint64_t context_number) noexcept;

@@ -172,16 +172,15 @@ void CudaRuntime::adopt(int device) noexcept {
 
 Status CudaRuntime::enable_peer(int device, int peer) noexcept {
   if (device == peer) return Status::ok;
-  const ThreadPlace* known_peer = last_place(peer);
-  if (known_peer == nullptr || !known_peer->context->is_there()) {
+  std::uint64_t peer_context = known_context(peer);
+  if (peer_context == 0) {
     const InContext there(peer);
     if (there.error() != cudaSuccess) return failed("choosing the other GPU", there.error());
-    known_peer = last_place(peer);
+    peer_context = there.context().number();
   }
   const InContext here(device);
   if (here.error() != cudaSuccess) return failed("choosing the GPU", here.error());
   std::atomic<std::uint64_t>* const accessible = here.context().accessible_peer(peer);
-  const std::uint64_t peer_context = known_peer->context->number();
   if (accessible != nullptr && accessible->load(std::memory_order_relaxed) == peer_context) return Status::ok;
   const OutsideCapture outside;
   int can = 0;

@@ -1,9 +1,29 @@
 // What a call changes for its own duration and puts back.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 namespace gapless::device::cuda {
+
+/// The calling thread's context; nullptr where it has none.
+CUcontext current_context() noexcept;
+
+/// Makes a context current, which is there.
+class CurrentContext {
+ public:
+  explicit CurrentContext(CUcontext context) noexcept;
+  ~CurrentContext();
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+
+  cudaError_t error() const noexcept { return error_; }
+
+ private:
+  CUcontext previous_;
+  bool changed_ = false;
+  cudaError_t error_ = cudaSuccess;
+};
 
 /// Makes `device` current.
 class CurrentDevice {

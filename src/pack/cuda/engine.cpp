@@ -45,7 +45,7 @@ class CallPlace {
   /// The functions below may be called only if this is cudaSuccess.
   cudaError_t error() const noexcept { return error_; }
   ContextState& state() const noexcept { return *state_; }
-  std::uint64_t context_number() const noexcept { return here_.context().number(); }
+  const device::cuda::Context& context() const noexcept { return here_.context(); }
   /// The thread's lane, and this engine's state in it; nullptr with the reason in `error`.
   Lane* lane(LaneState*& state, cudaError_t& error) const noexcept {
     Lane* const lane = here_.lane(error);
@@ -145,8 +145,8 @@ Ticket ended(Status status) noexcept { return {nullptr, 0, -1, status}; }
 /// nullptr if the ticket is not under way, or its context is gone, and the work with it.
 Submission* submission_of(Ticket& ticket) noexcept {
   if (!ticket.is_under_way()) return nullptr;
-  const device::cuda::ThreadPlace* const place = device::cuda::last_place(ticket.device);
-  if (place != nullptr && place->context->number() == ticket.context && place->context->is_there()) {
+  const device::cuda::ThreadPlace* const place = device::cuda::place_in(ticket.context);
+  if (place != nullptr && place->context->is_there()) {
     return static_cast<Submission*>(ticket.work);
   }
   ticket = ended(failed("waiting for the GPU", cudaErrorContextIsDestroyed));
@@ -206,8 +206,10 @@ Submission* begin(const CallPlace& place, bool may_touch_default_stream, Waiting
 
 Ticket ticket_of(Status status, Submission* submission, const CallPlace& place, int device,
                  const Waiting& waiting) noexcept {
-  if (status == Status::ok && submission->queue != nullptr)
-    return {submission, place.context_number(), device, status, !submission->completes};
+  if (status == Status::ok && submission->queue != nullptr) {
+    submission->context = place.context().handle();
+    return {submission, place.context().number(), device, status, !submission->completes};
+  }
   waiting.state->release(*submission);
   return ended(status);
 }

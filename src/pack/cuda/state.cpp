@@ -104,7 +104,8 @@ bool Submission::has_ended() noexcept {
     return true;
   }
   if (completes && ++polls % now_and_then != 0) return false;
-  return device::cuda::has_ended(queue);
+  const device::cuda::CurrentContext current(context);
+  return current.error() != cudaSuccess || device::cuda::has_ended(queue);
 }
 
 cudaError_t Submission::wait() const noexcept {
@@ -119,6 +120,8 @@ cudaError_t Submission::wait() const noexcept {
     }
     if (i >= hasty_polls) pause();
   }
+  const device::cuda::CurrentContext current(context);
+  if (current.error() != cudaSuccess) return current.error();
   if (route.engine == Engine::copies) return wait_for_copies(queue);
   // Waiting is forbidden to a thread that captures, be it another stream.
   const device::cuda::OutsideCapture outside;

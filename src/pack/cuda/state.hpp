@@ -1,6 +1,7 @@
 // What the engine keeps in a CUDA context, and in each thread's lane there.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -42,7 +43,8 @@ class LaneState;
 struct Submission {
   LaneState* owner = nullptr;
   Completion completion;         ///< for the last kernel
-  cudaStream_t queue = nullptr;  ///< where they were issued
+  CUcontext context = nullptr;   ///< where they were issued: the default stream is each context's own
+  cudaStream_t queue = nullptr;  ///< in it
   bool completes = false;        ///< does the last kernel complete it?
   int polls = 0;
 

@@ -1,0 +1,40 @@
+#include "device/cuda/scopes.hpp"
+
+#include "device/cuda/driver_function.hpp"
+
+namespace gapless::device::cuda {
+namespace {
+
+struct Driver {
+  decltype(&cuCtxGetCurrent) current = driver_function<decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
+  decltype(&cuCtxSetCurrent) make_current = driver_function<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent");
+};
+
+const Driver& driver() noexcept {
+  static const Driver functions;
+  return functions;
+}
+
+cudaError_t make_current(CUcontext context) noexcept {
+  return driver().make_current != nullptr ? as_runtime_error(driver().make_current(context)) : cudaErrorNotSupported;
+}
+
+}  // namespace
+
+CUcontext current_context() noexcept {
+  CUcontext context = nullptr;
+  const bool is_known = driver().current != nullptr && driver().current(&context) == CUDA_SUCCESS;
+  return is_known ? context : nullptr;
+}
+
+CurrentContext::CurrentContext(CUcontext context) noexcept : previous_(current_context()) {
+  if (previous_ == context) return;
+  error_ = make_current(context);
+  changed_ = error_ == cudaSuccess;
+}
+
+CurrentContext::~CurrentContext() {
+  if (changed_) make_current(previous_);
+}
+
+}  // namespace gapless::device::cuda
