@@ -67,8 +67,7 @@ class Runtime {
   /// Says whether all work in the stream is done, which after a failure it never is.
   virtual Status query(int device, void* stream, bool& is_idle) noexcept = 0;
   /// Makes the GPU current for the calling thread, which is gapless's own, for good; later calls of the thread do
-  /// nothing. A thread that has chosen no GPU would go back to the first after each call, and have the driver make a
-  /// context there.
+  /// nothing. A thread that has chosen no GPU has none again after each call, and each call would choose anew.
   virtual void adopt(int device) noexcept = 0;
 
   /// Lets kernels of `device` address the memory of `peer`; unsupported where the machine cannot. Costs nothing once it

@@ -37,4 +37,17 @@ CurrentContext::~CurrentContext() {
   if (changed_) make_current(previous_);
 }
 
+CurrentDevice::CurrentDevice(int device) noexcept : previous_(current_context()) {
+  // The plugin's own runtime knows what it chose itself, and of the program's choice the context alone.
+  if (previous_ != nullptr) error_ = cudaGetDevice(&previous_device_);
+  if (error_ != cudaSuccess || (previous_ != nullptr && previous_device_ == device)) return;
+  error_ = cudaSetDevice(device);
+  changed_ = error_ == cudaSuccess && previous_device_ != device;
+}
+
+// The driver may refuse a context whose GPU has been reset; the runtime makes it anew.
+CurrentDevice::~CurrentDevice() {
+  if (changed_ && make_current(previous_) != cudaSuccess) cudaSetDevice(previous_device_);
+}
+
 }  // namespace gapless::device::cuda

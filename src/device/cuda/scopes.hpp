@@ -25,26 +25,21 @@ class CurrentContext {
   cudaError_t error_ = cudaSuccess;
 };
 
-/// Makes `device` current.
+/// Makes `device` current, in its primary context where another GPU's is current. What is put back is the context: the
+/// program may have one of its own making, and a GPU that is chosen by the runtime has a context made for it, in
+/// hundreds of megabytes of its memory.
 class CurrentDevice {
  public:
-  explicit CurrentDevice(int device) noexcept {
-    error_ = cudaGetDevice(&previous_);
-    if (error_ == cudaSuccess && previous_ != device) {
-      error_ = cudaSetDevice(device);
-      changed_ = error_ == cudaSuccess;
-    }
-  }
-  ~CurrentDevice() {
-    if (changed_) cudaSetDevice(previous_);
-  }
+  explicit CurrentDevice(int device) noexcept;
+  ~CurrentDevice();
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
   cudaError_t error() const noexcept { return error_; }
 
  private:
-  int previous_ = 0;
+  CUcontext previous_;
+  int previous_device_ = 0;  ///< which a thread without a context uses, as it has chosen none
   bool changed_ = false;
   cudaError_t error_ = cudaSuccess;
 };

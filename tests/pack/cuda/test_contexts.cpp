@@ -186,6 +186,7 @@ namespace gapless::tests {
 namespace {
 
 using device::Status;
+using device::cuda::CurrentDevice;
 using pack::Job;
 using pack::Ticket;
 
@@ -277,6 +278,34 @@ TEST_P(Contexts, ThatAreGoneEndTheirTicketsWithAnError) {
 
 INSTANTIATE_TEST_SUITE_P(EndsWith, Contexts, ::testing::Values(End::flag, End::queue),
                          [](const auto& info) { return info.param == End::flag ? "Flag" : "Queue"; });
+
+TEST(CurrentDevice, PutsAProgramsOwnContextBack) {
+  FakeContext* const own = fake.current = fake.make(0);
+  {
+    const CurrentDevice other(1);
+    EXPECT_EQ(fake.current, fake.primary[1]);
+    const CurrentDevice same(1);
+    EXPECT_EQ(fake.current, fake.primary[1]);
+  }
+  EXPECT_EQ(fake.current, own);
+  {
+    const CurrentDevice same(0);
+    EXPECT_EQ(fake.current, own);
+  }
+  EXPECT_EQ(fake.current, own);
+  fake.current = nullptr;
+}
+
+TEST(CurrentDevice, LeavesAThreadWithoutAContext) {
+  const std::map<int, FakeContext*> made = std::exchange(fake.primary, {});
+  {
+    const CurrentDevice other(1);
+    EXPECT_EQ(fake.current, fake.primary[1]);
+  }
+  EXPECT_EQ(fake.current, nullptr);
+  EXPECT_FALSE(fake.primary.contains(0)) << "the first GPU has a context that nobody uses";
+  fake.primary = made;
+}
 
 }  // namespace
 }  // namespace gapless::tests
