@@ -1,5 +1,5 @@
 // The driver's own functions, found through the runtime: they take less than the runtime's on a path where fractions of
-// a microsecond count, and leave the program's last error alone.
+// a microsecond count, and leave the runtime's last error alone.
 #pragma once
 
 #include <cuda.h>

@@ -7,7 +7,8 @@
 
 namespace gapless::device::cuda {
 
-/// Notes the failure for last_error(), and takes it from the program's own next cudaGetLastError.
+/// Notes the failure for last_error(), and takes it from the plugin's next cudaGetLastError, so that nothing else is
+/// taken for failed. The program's is that of a runtime of its own, which does not see it.
 Status failed(const char* what, cudaError_t error) noexcept;
 /// Notes for last_error() what cannot be done; the format may hold one %d.
 Status unsupported(const char* format, int number = 0) noexcept;

@@ -98,6 +98,7 @@ Status CudaRuntime::lock_pages(void* pages, std::size_t bytes, int device) noexc
   if (error != cudaSuccess) return failed("page-locking memory", error);
   void* seen_by_gpu = nullptr;
   if (cudaHostGetDevicePointer(&seen_by_gpu, pages, 0) == cudaSuccess && seen_by_gpu == pages) return Status::ok;
+  cudaGetLastError();
   unlock_pages(pages, device);
   return unsupported("the GPU addresses page-locked memory elsewhere than the CPU");
 }

@@ -29,9 +29,11 @@ class CudaReducer final : public GpuReducer {
     const device::cuda::InContext here(device);
     if (here.error() != cudaSuccess) return device::cuda::failed("choosing the GPU", here.error());
     if (job.numbers == 0) return device::Status::ok;
-    kernel_of(job)<<<static_cast<unsigned>(tiles_of(job)), pack::gpu::threads_per_block, 0,
-                     static_cast<cudaStream_t>(stream)>>>(job);
-    return device::cuda::result("reducing on the GPU", cudaGetLastError());
+    void* parameters[] = {const_cast<Job*>(&job)};
+    const auto kernel = reinterpret_cast<const void*>(kernel_of(job));
+    return device::cuda::result("reducing on the GPU", cudaLaunchKernel(kernel, static_cast<unsigned>(tiles_of(job)),
+                                                                        pack::gpu::threads_per_block, parameters, 0,
+                                                                        static_cast<cudaStream_t>(stream)));
   }
 };
 

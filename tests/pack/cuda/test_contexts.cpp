@@ -1,5 +1,5 @@
-// Programs go to and fro between contexts, and between GPUs, while work is under way in each. Over a CUDA runtime that
-// only notes what it is told, and two GPUs: nothing is computed.
+// Programs go to and fro between contexts, and between GPUs, while work is under way in each; and what fails in one
+// call is no other's failure. Over a CUDA runtime that only notes what it is told, and two GPUs: nothing is computed.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
@@ -7,14 +7,16 @@
 #include <deque>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "device/cuda/context.hpp"
+#include "device/cuda/runtime.hpp"
 #include "device/cuda/scopes.hpp"
-#include "device/device.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "pack/cuda/engine.hpp"
 #include "pack/cuda/kernels/kernels.hpp"
+#include "pack/cuda/memory/descriptor_memory.hpp"
+#include "reduction/gpu_reducer.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -34,6 +36,9 @@ struct FakeRuntime {
   std::map<int, FakeContext*> primary;
   std::map<const void*, FakeContext*> memory;  ///< where each allocation is
   std::vector<FakeContext*> waited_for;
+  cudaError_t last_error = cudaSuccess;
+  int refusals = 0;  ///< of the next calls that a test has fail
+  int launches = 0;
 
   FakeContext* make(int device) { return &contexts.emplace_back(FakeContext{device, contexts.size() + 1}); }
   void choose(int device) {
@@ -55,7 +60,15 @@ struct FakeRuntime {
 
 FakeRuntime fake;
 
+/// Fails, as often as a test has asked for.
+cudaError_t maybe_refused(cudaError_t error) {
+  if (fake.refusals == 0) return cudaSuccess;
+  --fake.refusals;
+  return fake.last_error = error;
+}
+
 cudaError_t allocate(void** memory, std::size_t bytes) {
+  if (const cudaError_t error = maybe_refused(cudaErrorMemoryAllocation); error != cudaSuccess) return error;
   *memory = ::operator new(bytes);
   fake.memory[*memory] = &fake.used();
   return cudaSuccess;
@@ -128,7 +141,18 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) { return allocate(memor
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) { return allocate(memory, bytes); }
 cudaError_t cudaFree(void*) {
   fake.used();
-  return cudaSuccess;
+  return maybe_refused(cudaErrorInvalidValue);
+}
+cudaError_t cudaHostRegister(void*, std::size_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+cudaError_t cudaHostGetDevicePointer(void**, void*, unsigned) { return maybe_refused(cudaErrorNotSupported); }
+cudaError_t cudaGetLastError() { return std::exchange(fake.last_error, cudaSuccess); }
+cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t, cudaMemcpyKind, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t) {
+  ++fake.launches;
+  return maybe_refused(cudaErrorInvalidConfiguration);
 }
 cudaError_t cudaMemsetAsync(void*, int, std::size_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
@@ -305,6 +329,55 @@ TEST(CurrentDevice, LeavesAThreadWithoutAContext) {
   EXPECT_EQ(fake.current, nullptr);
   EXPECT_FALSE(fake.primary.contains(0)) << "the first GPU has a context that nobody uses";
   fake.primary = made;
+}
+
+class Errors : public ::testing::Test {
+ protected:
+  void SetUp() override { fake.choose(0); }
+  void TearDown() override {
+    EXPECT_EQ(fake.refusals, 0) << "nothing failed";
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "what failed is found again";
+    fake.current = nullptr;
+  }
+};
+
+TEST_F(Errors, OfAnAllocationThatIsMadeAgain) {
+  pack::gpu::CudaDescriptorMemory memory;
+  const char bytes[16] = {};
+  const pack::gpu::Upload first = memory.upload(0, bytes, sizeof bytes);
+  memory.release(0, first, sizeof bytes);
+  fake.refusals = 1;
+  EXPECT_NE(memory.upload(0, bytes, sizeof bytes).bytes, nullptr);
+  EXPECT_EQ(fake.last_error, cudaSuccess);
+}
+
+TEST_F(Errors, OfDescriptorsThatCannotBeFreed) {
+  pack::gpu::CudaDescriptorMemory memory;
+  const char bytes[16] = {};
+  const pack::gpu::Upload large = memory.upload(0, bytes, sizeof bytes);
+  memory.release(0, large, std::size_t{1} << 30);
+  fake.refusals = 1;
+  EXPECT_NE(memory.upload(0, bytes, sizeof bytes).bytes, nullptr);
+}
+
+TEST_F(Errors, OfPagesThatTheGpuDoesNotAddress) {
+  char page[16];
+  fake.refusals = 1;
+  EXPECT_EQ(device::cuda::CudaRuntime().lock_pages(page, sizeof page, 0), Status::unsupported);
+}
+
+TEST_F(Errors, FromElsewhereAreNotAReductions) {
+  float numbers[2] = {};
+  const reduction::Job job{{reduction::Operator::sum, reduction::Number::float32}, 1, numbers, 1, {numbers + 1}};
+  reduction::GpuReducer* const reducer = gapless_reduction_open(gapless_reduction_interface_version);
+  ASSERT_NE(reducer, nullptr);
+  const int launches = fake.launches;
+  fake.last_error = cudaErrorNotReady;
+  EXPECT_EQ(reducer->reduce(job, 0, nullptr), Status::ok);
+  EXPECT_EQ(fake.last_error, cudaErrorNotReady);
+  fake.refusals = 1;
+  EXPECT_EQ(reducer->reduce(job, 0, nullptr), Status::failed);
+  EXPECT_EQ(fake.launches, launches + 2);
 }
 
 }  // namespace

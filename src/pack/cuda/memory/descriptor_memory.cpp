@@ -48,6 +48,7 @@ Upload CudaDescriptorMemory::upload(int device, const void* bytes, std::size_t c
   Upload result;
   if (own != nullptr) error = cudaMalloc(&result.bytes, count);
   if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
     free_released();
     error = cudaMalloc(&result.bytes, count);
   }
@@ -102,7 +103,8 @@ void CudaDescriptorMemory::free_released() noexcept {
   }
   for (const Upload& upload : released) {
     if (upload.arrival != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(upload.arrival));
-    cudaFree(upload.bytes);  // waits for the kernels that read it
+    // Waits for the kernels that read it.
+    if (cudaFree(upload.bytes) != cudaSuccess) cudaGetLastError();
   }
 }
 
