@@ -1,7 +1,9 @@
 #include "device/driver.hpp"
 
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <initializer_list>
 
@@ -18,7 +20,7 @@ constexpr int attribute_device_ordinal = 9;
 constexpr int attribute_is_legacy_ipc_capable = 10;
 constexpr int attribute_range_start = 11;
 constexpr int attribute_range_size = 12;
-constexpr int not_initialised = 3;
+constexpr int invalid_value = 1, not_initialised = 3, deinitialised = 4;
 constexpr unsigned memory_type_host = 1;
 constexpr unsigned memory_type_device = 2;
 constexpr unsigned memory_type_unified = 4;
@@ -59,6 +61,20 @@ Location location_of(const Answer& answer) noexcept {
   return {};
 }
 
+/// Asks the system, which takes no signal for the answer.
+bool is_readable(const void* pointer) noexcept {
+  char byte;
+  const iovec here{&byte, 1}, there{const_cast<void*>(pointer), 1};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
+}
+
+/// After a kernel's failure the driver answers every question with that error. What the CPU cannot read is then some
+/// GPU's, on which nothing more can be done: the call ends in an error there.
+Location location_without_answer(const void* pointer, int error) noexcept {
+  const bool knows_no_memory = error == invalid_value || error == not_initialised || error == deinitialised;
+  return knows_no_memory || is_readable(pointer) ? Location{} : Location{MemoryKind::device, 0};
+}
+
 }  // namespace
 
 bool find() noexcept {
@@ -69,7 +85,8 @@ Location locate(const void* pointer) noexcept {
   Answer answer;
   int attributes[] = {attribute_memory_type, attribute_is_managed, attribute_device_ordinal};
   void* values[] = {&answer.memory_type, &answer.is_managed, &answer.ordinal};
-  return ask(pointer, attributes, values) == 0 ? location_of(answer) : Location{};
+  const int error = ask(pointer, attributes, values);
+  return error == 0 ? location_of(answer) : location_without_answer(pointer, error);
 }
 
 Location locate(const void* pointer, AddressRange& allocation) noexcept {

@@ -12,7 +12,8 @@ namespace gapless::device::driver {
 bool find() noexcept;
 
 /// Precondition: find() returned true. Memory the driver does not know, and all memory before the program itself
-/// initialises the driver, is host memory. One question to the driver.
+/// initialises the driver, is host memory. One question to the driver. Where it has no answer, what the CPU cannot read
+/// is memory of a GPU.
 Location locate(const void* pointer) noexcept;
 
 /// Addresses that are certain to be one allocation's; none where `bytes` is 0.

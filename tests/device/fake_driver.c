@@ -20,6 +20,7 @@ static struct fake_memory memories[most_memories];
 static int memory_count;
 static long query_count;
 static int is_initialised = 1;
+static int failure;
 
 static const struct fake_memory unknown = {0};
 
@@ -44,6 +45,8 @@ static void forget(void* address) {
 }
 
 static void initialise(int yes) { is_initialised = yes; }
+
+static void fail(int error) { failure = error; }
 
 static long queries(void) { return query_count; }
 
@@ -78,10 +81,11 @@ static int write_attribute(int attribute, const struct fake_memory* memory, void
 int cuPointerGetAttributes(unsigned count, int* attributes, void** values, unsigned long long pointer) {
   ++query_count;
   if (!is_initialised) return not_initialised;
+  if (failure != success) return failure;
   for (unsigned i = 0; i < count; ++i) {
     if (!write_attribute(attributes[i], memory_of(pointer), values[i])) return invalid_value;
   }
   return success;
 }
 
-const struct fake_driver fake_driver = {reserve, add, forget, initialise, queries};
+const struct fake_driver fake_driver = {reserve, add, forget, initialise, fail, queries};

@@ -21,6 +21,8 @@ struct fake_driver {
   void (*forget)(void* address);
   /* Whether it is initialised, as cuInit makes it; at first it is. */
   void (*initialise)(int yes);
+  /* Has every question answered with that error; 0: none. */
+  void (*fail)(int error);
   /* How often it was asked what a pointer is. */
   long (*queries)(void);
 };

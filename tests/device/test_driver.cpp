@@ -79,5 +79,19 @@ TEST_F(Driver, KnowsNoMemoryBeforeTheProgramInitialisesIt) {
   EXPECT_EQ(kind_of(addresses_), MemoryKind::device);
 }
 
+TEST_F(Driver, IsNotTakenToMeanHostMemoryByAKernelsFailure) {
+  constexpr int illegal_address = 700;
+  void* const array = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(array, MAP_FAILED);
+  give_out(device_type);
+  driver().fail(illegal_address);
+  EXPECT_EQ(kind_of(addresses_), MemoryKind::device);
+  device::Locator locator;
+  EXPECT_EQ(locator.locate(addresses_).kind, MemoryKind::device);
+  EXPECT_EQ(kind_of(array), MemoryKind::host);
+  driver().fail(0);
+  munmap(array, page);
+}
+
 }  // namespace
 }  // namespace gapless::tests
