@@ -131,6 +131,7 @@ class Writer {
 
   TreeTable hints(const layout::Layout& layout) {
     std::vector<Offset> runs;
+    runs.reserve(static_cast<std::size_t>(layout.core_size >> hint_shift) + 2);
     std::size_t run = 0;
     for (Offset k = 0; k < layout.core_size; k += Offset{1} << hint_shift) {
       while (layout.ends[run] <= k) ++run;

@@ -399,7 +399,7 @@ Launch segments_work_of(const Request& request, const RunTable& runs) {
   work.hints = request.descriptor->table(request.descriptor->root().hints);
   work.list_size = unsigned_(shape.list_size);
   const ListTiles tiles(request, work.range, shift);
-  if (tiles.last >= index32_limit) return TreeWork{work.range, work.tree};
+  if (std::max(tiles.last, tiles.per_list) >= index32_limit) return TreeWork{work.range, work.tree};
   work.tiles_per_list = make_divider(static_cast<std::uint32_t>(tiles.per_list));
   work.first_tile = static_cast<std::uint32_t>(tiles.first);
   work.tile_count = static_cast<std::uint32_t>(tiles.last - tiles.first + 1);

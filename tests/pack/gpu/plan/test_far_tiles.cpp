@@ -14,6 +14,7 @@
 
 #include "far_layout.hpp"
 #include "host_descriptors.hpp"
+#include "job_on_paper.hpp"
 #include "pack/gpu/plan/plan.hpp"
 #include "seed.hpp"
 #include "sequential_kernels.hpp"
@@ -179,6 +180,19 @@ TEST(FarTiles, MoveWhatTheirJobHasThere) {
                               Launch(ShiftedWork{}), Launch(SectorsWork{}), Launch(TreeWork{})}) {
     EXPECT_GT(launches[usual.index()], 0) << "kind " << usual.index();
   }
+}
+
+/// A part at the beginning has few tiles. A shape stands for the list: such a one's descriptor fills a machine.
+TEST(FarTiles, OfAListThatHasMoreThan32BitsCountAreATrees) {
+  const LayoutPointer list = layout::segments(std::vector<layout::Segment>{{0, 8}, {24, 16}, {56, 8}, {72, 24}});
+  DescriptorCache cache(std::make_shared<HostDescriptors>(), 1 << 20, Regime::segments);
+  const auto descriptor = cache.find(*list, 0);
+  ASSERT_NE(descriptor, nullptr);
+  Shape shape = shape_of(descriptor->described(*list), {1, 0}, descriptor->alignment_bits());
+  const Job job = job_of(list, {1, 0}, 0, 32, Direction::pack);
+  EXPECT_TRUE(std::holds_alternative<SegmentsWork<NarrowRun>>(prepare(job, shape, descriptor.get(), Regime::segments)));
+  shape.list_size = Offset{1} << 50;
+  EXPECT_TRUE(std::holds_alternative<TreeWork>(prepare(job, shape, descriptor.get(), Regime::segments)));
 }
 
 }  // namespace
