@@ -12,13 +12,18 @@ using fabric::Status;
 
 Channel::Channel(fabric::Endpoint& endpoint, const Options& options)
     : endpoint_(endpoint),
+      limits_(endpoint.limits()),
       options_(options),
       registrations_(endpoint, options.registrations),
-      staging_(endpoint, options.segment_bytes, options.segments, most_messages) {}
+      staging_(endpoint, options.segment_bytes, options.segments, most_messages) {
+  limits_.operation_bytes = std::min(limits_.operation_bytes, most_operation_bytes);
+}
 
 Channel::~Channel() { endpoint_.stop(); }
 
 Message* Channel::open(int peer, const Memory& memory, Side side) noexcept try {
+  const auto peers = static_cast<std::size_t>(peer) + 1;
+  if (moves_.size() < peers) moves_.resize(peers);
   constexpr std::uint32_t half = most_messages / 2;
   const std::uint32_t first = side == Side::sender ? 0 : half;
   for (std::uint32_t i = first; i < first + half; ++i) {
@@ -168,7 +173,7 @@ Result Channel::post(Message& message, PostList& list) noexcept {
     counts_.posts += posted.count;
     counts_.lists += posted.count > 0 ? 1 : 0;
     message.outstanding_ += static_cast<std::uint32_t>(posted.count);
-    message.has_moved_ |= posted.count > 0;
+    if (posted.count > 0) note_move(message.peer_);
     list.take(posted.count);
     if (posted.status != Status::ok) return result_of(posted.status);
   }

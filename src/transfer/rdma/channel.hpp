@@ -12,6 +12,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "fabric/remote/registration_cache.hpp"
 #include "model/fabric.hpp"
@@ -55,6 +56,10 @@ struct Counts {
   std::array<std::uint64_t, scheme_count> messages{};  ///< begun, by rdma::Scheme
 };
 
+/// Bytes of one operation, at most, and of multi-write from one sign of progress to the next: even a slow network moves
+/// so many well within the stall limit.
+inline constexpr std::size_t most_operation_bytes = std::size_t{4} << 20;
+
 class Channel {
  public:
   /// Throws std::bad_alloc. ok() says whether the fabric took the staging segments.
@@ -97,10 +102,14 @@ class Channel {
     return {options_.profile.registration_ns, options_.profile.registered_page_ns};
   }
   Staging& staging() noexcept { return staging_; }
-  const fabric::Limits& limits() const noexcept { return endpoint_.limits(); }
+  /// The endpoint's, with operations of at most `most_operation_bytes`.
+  const fabric::Limits& limits() const noexcept { return limits_; }
 
   // For messages.
 
+  /// How often messages with that peer have got further.
+  std::uint32_t moves(int peer) const noexcept { return moves_[static_cast<std::size_t>(peer)]; }
+  void note_move(int peer) noexcept { ++moves_[static_cast<std::size_t>(peer)]; }
   /// Posts what is left of a list. ok: all of it; under_way: the queue is full.
   Result post(Message& message, PostList& list) noexcept;
   /// Sends an immediate alone; false if the queue is full. Failures end the message.
@@ -132,11 +141,13 @@ class Channel {
                   Immediate immediate) noexcept;
 
   fabric::Endpoint& endpoint_;
+  fabric::Limits limits_;
   Options options_;
   Counts counts_;
   fabric::RegistrationCache registrations_;
   Staging staging_;
   std::array<Entry, most_messages> entries_;
+  std::vector<std::uint32_t> moves_;  ///< by peer
 };
 
 }  // namespace gapless::transfer::rdma

@@ -79,6 +79,12 @@ struct Immediate {
 
   static constexpr std::uint32_t segment_modulus = 64, most_number = (1u << 14) - 1;
 
+  /// To a receiver by multi-write: bytes have arrived, and more follow. Without such signs a message that is long on
+  /// its way looks like one whose sender is gone.
+  static constexpr Immediate more_bytes(std::uint32_t transfer) noexcept { return {transfer, 0, 0}; }
+
+  friend bool operator==(const Immediate&, const Immediate&) = default;
+
   std::uint32_t encoded() const noexcept { return transfer << 20 | segment % segment_modulus << 14 | number; }
   static Immediate decoded(std::uint32_t bits) noexcept {
     return {bits >> 20, bits >> 14 & (segment_modulus - 1), bits & most_number};

@@ -25,7 +25,9 @@ void Message::open(int peer, const Memory& memory, Side side) noexcept {
   list_.clear();
   slots_.fill({});
   next_ = finished_ = outstanding_ = to_notify_ = 0;
+  since_sign_ = 0;
   is_told_ = is_touching_ = is_peer_lost_ = false;
+  moves_seen_ = channel_.moves(peer);
   moved_at_ = {};
 }
 
@@ -88,6 +90,11 @@ Result Message::advance() noexcept {
   return result_;
 }
 
+bool Message::has_moved() noexcept {
+  const std::uint32_t moves = channel_.moves(peer_);
+  return std::exchange(moves_seen_, moves) != moves;
+}
+
 /// No fabric reports a dead peer to a message that waits for that peer with no operation of its own under way.
 void Message::look_at_clock() noexcept {
   const auto limit = channel_.options().stall_limit, touch_after = channel_.options().touch_after,
@@ -95,7 +102,7 @@ void Message::look_at_clock() noexcept {
   if (limit.count() == 0 && touch_after.count() == 0) return;
   const auto now = std::chrono::steady_clock::now();
   const auto since_look = now - std::exchange(looked_at_, now);
-  if (std::exchange(has_moved_, false) || moved_at_ == std::chrono::steady_clock::time_point{}) {
+  if (has_moved() || moved_at_ == std::chrono::steady_clock::time_point{}) {
     moved_at_ = touched_at_ = now;
     untaken_ = 0;
   } else if (since_look > own_pause) {
@@ -113,7 +120,7 @@ void Message::look_at_clock() noexcept {
 
 void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {
   --outstanding_;
-  has_moved_ = true;
+  channel_.note_move(peer_);
   if (status != fabric::Status::ok) {
     fail(status == fabric::Status::peer_failed ? Result::peer_failed : Result::failed);
     return;
@@ -128,7 +135,7 @@ void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {
 }
 
 void Message::arrived(Immediate immediate) noexcept {
-  has_moved_ = true;
+  channel_.note_move(peer_);
   if (side_ == Side::sender && !is_started_) {
     has_mail_ = true;
     return;
@@ -143,6 +150,7 @@ void Message::arrived(Immediate immediate) noexcept {
     slot.staging = -1;
     return;
   }
+  if (scheme() == Scheme::multi_write && immediate == Immediate::more_bytes(number_)) return;
   for (std::uint32_t place = 0; place < reply_.window; ++place) {
     WindowSlot& slot = slots_[place];
     if (slot.state != State::idle || slot.segment % Immediate::segment_modulus != immediate.segment) continue;

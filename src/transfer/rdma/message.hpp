@@ -132,6 +132,7 @@ class Message {
   std::uint32_t outstanding_ = 0;  ///< posts not completed
   std::uint32_t to_notify_ = 0;    ///< bits by place in the window: places that the peer has to be told of
   bool is_told_ = false;           ///< multi-write: the receiver has been told that all bytes are there
+  std::uint64_t since_sign_ = 0;   ///< multi-write: bytes listed since the last sign of progress
   layout::LayoutPointer peer_layout_;
   layout::Mode peer_outer_{1, 0};
   std::optional<layout::PairCursor> pairs_;
@@ -140,7 +141,11 @@ class Message {
   void look_at_clock() noexcept;
   Result tell_of_loss() noexcept;
 
-  bool has_moved_ = false;  ///< has the message got further since the last look at the clock?
+  /// Has any message with the peer got further since the last look? One may wait for others' bytes, which the fabric
+  /// has taken first.
+  bool has_moved() noexcept;
+
+  std::uint32_t moves_seen_ = 0;  ///< of the peer
   bool is_touching_ = false;
   bool is_peer_lost_ = false;  ///< a touch has failed; earlier writes of the peer may still arrive
   unsigned untaken_ = 0;       ///< touches in a row that the fabric has not taken

@@ -85,6 +85,17 @@ bool list_staged(Message& message, const WindowSlot& slot) {
   return ++message.next_ == message.segment_count();
 }
 
+/// Gives writes the immediates that show a receiver of a long message that its bytes flow.
+void add_signs(Message& message) noexcept {
+  for (std::size_t i = 0; i < message.list_.size(); ++i) {
+    message.since_sign_ += message.list_.bytes_of(i);
+    if (message.since_sign_ < most_operation_bytes) continue;
+    message.since_sign_ = 0;
+    message.list_[i].has_immediate = true;
+    message.list_[i].immediate = Immediate::more_bytes(message.peer_number()).encoded();
+  }
+}
+
 /// Makes the next list. False: there is no staging segment, the staging segment of the last list is still in use, or
 /// the message has failed. (A failed message must not tell the receiver that all bytes are there.)
 bool list_next(Message& message) {
@@ -103,6 +114,7 @@ bool list_next(Message& message) {
   if (message.result_ != Result::under_way) return false;
   slot.posts_left += static_cast<std::uint32_t>(message.list_.size());
   for (std::size_t i = 0; i < message.list_.size(); ++i) message.list_[i].context = message.context(0);
+  if (message.memory_.blocks.bytes > most_operation_bytes) add_signs(message);
   if (!is_last) return true;
   slot.state = State::over;
   if (!message.channel_.limits().is_ordered || message.list_.size() == 0) return true;

@@ -35,7 +35,7 @@ Result take(Message& message) noexcept {
     WindowSlot& slot = slots[place];
     if (slot.state != State::ready) continue;
     message.unpack(slot.segment, slot.staging);
-    message.has_moved_ = true;
+    message.channel_.note_move(message.peer_);
     ++message.finished_;
     slot.arrived = 0;
     slot.segment += message.reply_.window;

@@ -215,6 +215,20 @@ TEST(Faults, AMessageThatFailsTakesNothingFromItsNeighbour) {
   }
 }
 
+/// The fabric may have taken the other's bytes first, and has then no time for this one's.
+TEST(Faults, AMessageWhosePeerMovesAnotherIsNotStalled) {
+  for (const Scheme scheme : every_scheme) {
+    Neighbours messages(scheme);
+    Pair& pair = messages.pair;
+    for (auto* each : {messages.out[0], messages.in[0]}) static_cast<void>(each->has_moved());
+    messages.go_on();
+    EXPECT_TRUE(messages.out[0]->has_moved()) << name(scheme);
+    EXPECT_TRUE(messages.in[0]->has_moved()) << name(scheme);
+    for (auto* each : messages.out) pair.sender->end(each);
+    for (auto* each : messages.in) pair.receiver->end(each);
+  }
+}
+
 /// Where pages are pinned, a region of a message under way may be of pages that are not mapped any more.
 TEST(Faults, WherePagesArePinnedEachMessageHasRegionsOfItsOwn) {
   fabric::LoopbackShape shape;

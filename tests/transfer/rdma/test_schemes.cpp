@@ -89,6 +89,39 @@ TEST(Schemes, LongBlocksAreSplitByTheLimitOfAnOperation) {
   }
 }
 
+/// Else a receiver would take a message that is long on its way for one whose sender is gone, and so would its sender,
+/// had it but one operation to wait for.
+TEST(Schemes, BothSidesOfALongMultiWriteSeeThatItsBytesFlow) {
+  for (const bool is_ordered : {true, false}) {
+    fabric::LoopbackShape shape;
+    shape.limits.is_ordered = is_ordered;
+    shape.limits.operation_bytes = std::size_t{1} << 30;
+    Pair pair(shape);
+    std::vector<std::byte> from(8 * most_operation_bytes, std::byte{1}), to(from.size(), std::byte{2});
+    const Memory source = packed_memory(from.data(), from.size()), destination = packed_memory(to.data(), to.size());
+    auto* out = pair.sender->send(pair.left_peer, source);
+    auto* in = pair.receiver->receive(pair.right_peer, destination, out->offer(), only(Scheme::multi_write));
+    out->start(in->reply(), destination.layout, destination.outer);
+    EXPECT_EQ(pair.sender->counts().posts, 8u);
+    EXPECT_TRUE(out->has_moved());
+    EXPECT_FALSE(in->has_moved());
+    pair.sender->progress();  // some of the operations
+    pair.receiver->progress();
+    EXPECT_TRUE(out->has_moved());
+    EXPECT_TRUE(in->has_moved());
+    EXPECT_EQ(in->advance(), Result::under_way);
+    while (out->advance() == Result::under_way || in->advance() == Result::under_way) {
+      pair.sender->progress();
+      pair.receiver->progress();
+    }
+    EXPECT_EQ(out->result(), Result::ok);
+    EXPECT_EQ(in->result(), Result::ok);
+    EXPECT_TRUE(to == from);
+    pair.sender->end(out);
+    pair.receiver->end(in);
+  }
+}
+
 TEST(Schemes, NothingIsRegisteredInTheSteadyState) {
   for (const Scheme scheme : every_scheme) {
     Pair pair;

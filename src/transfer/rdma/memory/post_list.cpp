@@ -56,11 +56,19 @@ void PostList::add(Opcode opcode, fabric::RemoteAddress remote, std::uint64_t ke
   }
 }
 
+std::span<const Piece> PostList::pieces_of(std::size_t i) const noexcept {
+  const std::size_t end = i + 1 < posts_.size() ? first_piece_[i + 1] : pieces_.size();
+  return std::span(pieces_).subspan(first_piece_[i], end - first_piece_[i]);
+}
+
+std::size_t PostList::bytes_of(std::size_t i) const noexcept {
+  std::size_t bytes = 0;
+  for (const Piece& piece : pieces_of(i)) bytes += piece.bytes;
+  return bytes;
+}
+
 std::span<const fabric::Post> PostList::rest() noexcept {
-  for (std::size_t i = taken_; i < posts_.size(); ++i) {
-    const std::size_t end = i + 1 < posts_.size() ? first_piece_[i + 1] : pieces_.size();
-    posts_[i].local = std::span(pieces_).subspan(first_piece_[i], end - first_piece_[i]);
-  }
+  for (std::size_t i = taken_; i < posts_.size(); ++i) posts_[i].local = pieces_of(i);
   return std::span<const fabric::Post>(posts_).subspan(taken_);
 }
 

@@ -29,6 +29,7 @@ class PostList {
 
   std::size_t size() const noexcept { return posts_.size(); }
   fabric::Post& operator[](std::size_t i) noexcept { return posts_[i]; }
+  std::size_t bytes_of(std::size_t i) const noexcept;
   bool is_posted() const noexcept { return taken_ == posts_.size(); }
 
   /// The posts that are left, once all pieces have been added. take() says how many of them have been posted.
@@ -36,6 +37,7 @@ class PostList {
   void take(std::size_t count) noexcept { taken_ += count; }
 
  private:
+  std::span<const fabric::Piece> pieces_of(std::size_t i) const noexcept;
   /// Does memory at `remote` begin where the last post ends, and has the last post room for more bytes?
   bool follows(fabric::Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key,
                const fabric::Limits& limits) const noexcept;
