@@ -41,7 +41,11 @@ Message* Channel::open(int peer, const Memory& memory, Side side) noexcept try {
   return nullptr;
 }
 
-Message* Channel::send(int peer, const Memory& memory) noexcept { return open(peer, memory, Side::sender); }
+Message* Channel::send(int peer, const Memory& memory) noexcept {
+  const bool is_packed_here = memory.region == nullptr;
+  if (is_packed_here && staging_.available(Side::sender) == 0 && !is_staging_lent(Side::sender)) return nullptr;
+  return open(peer, memory, Side::sender);
+}
 
 namespace {
 
@@ -72,7 +76,7 @@ Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, un
     message->reply_.pool = staging_.information();
     if (of(scheme).accept(*message) == Result::refused) {
       // Other messages give staging segments back, and then this scheme is still the best one.
-      if (is_staged(scheme) && is_staging_lent(*message)) break;
+      if (is_staged(scheme) && is_staging_lent(Side::receiver, message)) break;
       continue;
     }
     ++counts_.messages[static_cast<std::size_t>(scheme)];
@@ -84,12 +88,12 @@ Message* Channel::receive(int peer, const Memory& memory, const Offer& offer, un
   return nullptr;
 }
 
-/// Do other receivers' messages hold staging segments that they will give back?
-bool Channel::is_staging_lent(const Message& without) const noexcept {
+/// Do messages of that side hold staging segments that they will give back?
+bool Channel::is_staging_lent(Side side, const Message* without) const noexcept {
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
     const Message* const message = entry.message.get();
-    if (!entry.is_used || message == &without || message->side_ != Side::receiver || !is_staged(message->scheme()))
-      return false;
+    if (!entry.is_used || message == without || message->side_ != side) return false;
+    if (side == Side::receiver && !is_staged(message->scheme())) return false;
     const bool is_right = message->result() == Result::under_way || message->result() == Result::ok;
     return is_right && std::ranges::any_of(message->slots_, [](const WindowSlot& slot) { return slot.staging >= 0; });
   });
@@ -115,16 +119,26 @@ Message* Channel::find(std::uint32_t number) noexcept {
   return entry.is_used && entry.message->number_ == number ? entry.message.get() : nullptr;
 }
 
+Message* Channel::find_abandoned(std::uint32_t number) noexcept {
+  Entry& entry = entries_[number & (most_messages - 1)];
+  return entry.is_abandoned && entry.message->number_ == number ? entry.message.get() : nullptr;
+}
+
 void Channel::take(const Completion& completion) noexcept {
   if (completion.kind == Completion::Kind::posted) {
     const auto tag = static_cast<std::uint32_t>(completion.context);
-    Message* message = find(static_cast<std::uint32_t>(completion.context >> 32));
+    const auto number = static_cast<std::uint32_t>(completion.context >> 32);
+    Message* const message = find(number);
     if (tag == Message::touch_tag) {
       if (message != nullptr) message->touched(completion.status);
       return;
     }
     ++counts_.completions;
-    if (message != nullptr) message->posted(tag, completion.status);
+    if (message != nullptr) {
+      message->posted(tag, completion.status);
+    } else if (Message* const abandoned = find_abandoned(number)) {
+      counts_.abandoned_segments -= abandoned->posted_after_end();
+    }
     return;
   }
   const Immediate immediate = Immediate::decoded(completion.immediate);

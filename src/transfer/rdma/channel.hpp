@@ -4,8 +4,9 @@
 // software providers do nothing by themselves. A channel is used by one thread at a time. Nothing throws but the
 // constructor.
 //
-// A message that ends in an error may not be over at the peer, which may still write. So the message's number and
-// staging segments are not given again while the channel lives, and its registrations end.
+// A message that ends in an error may not be over at the peer, which may still write to a receiver's staging segments,
+// or read a sender's by scatter-read. So these segments and the message's number are not given again while the channel
+// lives, and its registrations end.
 #pragma once
 
 #include <array>
@@ -70,8 +71,8 @@ class Channel {
 
   bool ok() const noexcept { return staging_.ok(); }
 
-  /// A message to a peer of the endpoint; null if too many are under way. The caller takes the message's offer to the
-  /// receiver.
+  /// A message to a peer of the endpoint; null if too many are under way, or failed messages have kept all staging
+  /// segments. The caller takes the message's offer to the receiver.
   Message* send(int peer, const Memory& memory) noexcept;
   /// The receiver's side of an offered message. The scheme is `first`, else the one with the least predicted time,
   /// among the schemes in `allowed` (bits by Scheme) whose resources are free. The caller takes the message's reply to
@@ -134,8 +135,9 @@ class Channel {
   };
 
   Message* open(int peer, const Memory& memory, Side side) noexcept;
-  bool is_staging_lent(const Message& without) const noexcept;
+  bool is_staging_lent(Side side, const Message* without = nullptr) const noexcept;
   Message* find(std::uint32_t number) noexcept;
+  Message* find_abandoned(std::uint32_t number) noexcept;
   void take(const fabric::Completion& completion) noexcept;
   bool post_alone(Message& message, const fabric::Piece& piece, fabric::RemoteAddress remote, std::uint64_t key,
                   Immediate immediate) noexcept;

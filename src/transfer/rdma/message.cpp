@@ -32,15 +32,7 @@ void Message::open(int peer, const Memory& memory, Side side) noexcept {
 }
 
 std::size_t Message::close() noexcept {
-  std::size_t abandoned = 0;
   const bool is_right = result_ == Result::ok && is_quiet();
-  const bool owns_staging = !(side_ == Side::receiver && scheme() == Scheme::scatter_read);
-  for (WindowSlot& slot : slots_) {
-    if (slot.staging < 0 || !owns_staging) continue;
-    if (is_right) channel_.staging().release(slot.staging);
-    abandoned += is_right ? 0 : 1;
-    slot.staging = -1;
-  }
   if (is_right) {
     user_memory_.release();
   } else {
@@ -50,7 +42,29 @@ std::size_t Message::close() noexcept {
   held_.reset();
   memory_.layout.reset();
   peer_layout_.reset();
-  return abandoned;
+  if (side_ == Side::receiver && scheme() == Scheme::scatter_read) return 0;  // the places have the sender's segments
+  if (is_right || (has_segments_alone() && is_quiet())) {
+    release_staging();
+    return 0;
+  }
+  return static_cast<std::size_t>(
+      std::ranges::count_if(slots_, [](const WindowSlot& slot) { return slot.staging >= 0; }));
+}
+
+std::size_t Message::release_staging() noexcept {
+  std::size_t released = 0;
+  for (WindowSlot& slot : slots_) {
+    if (slot.staging < 0) continue;
+    channel_.staging().release(slot.staging);
+    slot.staging = -1;
+    ++released;
+  }
+  return released;
+}
+
+std::size_t Message::posted_after_end() noexcept {
+  --outstanding_;
+  return has_segments_alone() && is_quiet() ? release_staging() : 0;
 }
 
 Result Message::start(const Reply& reply, const layout::LayoutPointer& peer_layout, layout::Mode peer_outer) noexcept {
@@ -120,16 +134,15 @@ void Message::look_at_clock() noexcept {
 
 void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {
   --outstanding_;
-  channel_.note_move(peer_);
   if (status != fabric::Status::ok) {
     fail(status == fabric::Status::peer_failed ? Result::peer_failed : Result::failed);
     return;
   }
+  channel_.note_move(peer_);
   if (tag >= slots_.size()) return;
   WindowSlot& slot = slots_[tag];
   if (--slot.posts_left > 0) return;
-  const bool is_done_with = side_ == Side::sender && scheme() != Scheme::scatter_read;
-  if (!is_done_with || slot.staging < 0) return;
+  if (!has_segments_alone() || slot.staging < 0) return;
   channel_.staging().release(slot.staging);
   slot.staging = -1;
 }

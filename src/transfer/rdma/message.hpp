@@ -75,14 +75,16 @@ class Message {
   // For schemes and the channel alone.
 
   void open(int peer, const Memory& memory, Side side) noexcept;
-  /// Gives staging segments and registrations back, or abandons the segments that the peer may still write to. Returns
-  /// the number of abandoned segments.
+  /// Gives staging segments and registrations back, but for segments that the peer may still reach, or that posts of
+  /// this side still read. Returns the number of those.
   std::size_t close() noexcept;
   bool is_quiet() const noexcept { return outstanding_ == 0; }
   void fail(Result result) noexcept {
     if (result_ == Result::under_way || result_ == Result::ok) result_ = result;
   }
   void posted(std::uint32_t tag, fabric::Status status) noexcept;
+  /// The same after close(). Returns how many segments have been given back with the message's last post.
+  std::size_t posted_after_end() noexcept;
   /// The completion of Channel::touch(). A touch is no step of the message, and nothing waits for a touch.
   void touched(fabric::Status status) noexcept {
     is_touching_ = false;
@@ -138,6 +140,10 @@ class Message {
   std::optional<layout::PairCursor> pairs_;
   std::optional<layout::PairedRun> held_;  ///< a run that did not go into the last list
 
+  /// Do only posts of this side reach its segments? The peer writes to a receiver's, and reads a sender's in
+  /// scatter-read.
+  bool has_segments_alone() const noexcept { return side_ == Side::sender && scheme() != Scheme::scatter_read; }
+  std::size_t release_staging() noexcept;
   void look_at_clock() noexcept;
   Result tell_of_loss() noexcept;
 

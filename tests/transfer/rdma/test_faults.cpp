@@ -88,6 +88,28 @@ TEST(Faults, AReceiverWaitsForStagingThatOthersHold) {
   }
 }
 
+/// The program's message then goes another way.
+TEST(Faults, ASenderWhoseStagingIsLostOffersNothing) {
+  Options options;
+  options.segments = options.window = 8;
+  Pair pair({}, options);
+  Message128 message;
+  auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+  auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(Scheme::scatter_read));
+  ASSERT_NE(in, nullptr);
+  out->start(in->reply());
+  ASSERT_EQ(pair.sender->staging().available(transfer::Side::sender), 0u);
+  auto* waiting = pair.sender->send(pair.left_peer, message.from.memory());
+  EXPECT_NE(waiting, nullptr) << "the segments are only lent";
+  for (auto* each : {out, waiting}) {
+    each->fail(Result::peer_failed);
+    pair.sender->end(each);
+  }
+  EXPECT_EQ(pair.sender->counts().abandoned_segments, options.segments);
+  EXPECT_EQ(pair.sender->send(pair.left_peer, message.from.memory()), nullptr);
+  pair.receiver->end(in);
+}
+
 TEST(Faults, AGroupThatIsRefusedIsRegisteredBlockByBlock) {
   for (const Scheme scheme : {Scheme::gather_write, Scheme::multi_write}) {
     Pair pair;
@@ -158,6 +180,11 @@ TEST(Faults, APeerThatDiesMidwayEndsTheMessage) {
       EXPECT_EQ(staging.available(transfer::Side::sender) + staging.available(transfer::Side::receiver) +
                     channel.counts().abandoned_segments,
                 2 * options.segments);
+      if (sender_dies || scheme == Scheme::scatter_read) continue;
+      // The peer never reaches the other segments of a sender.
+      while (pair.left.queued() > 0) channel.progress();
+      EXPECT_EQ(staging.available(transfer::Side::sender), options.segments) << name(scheme);
+      EXPECT_EQ(channel.counts().abandoned_segments, 0u) << name(scheme);
     }
   }
 }
@@ -200,13 +227,17 @@ TEST(Faults, AMessageThatFailsTakesNothingFromItsNeighbour) {
   for (const Scheme scheme : every_scheme) {
     for (const bool sender_fails : {false, true}) {
       SCOPED_TRACE(testing::Message() << name(scheme) << sender_fails);
+      const bool packs = scheme == Scheme::pipelined || scheme == Scheme::scatter_read;
       Neighbours messages(scheme);
       Pair& pair = messages.pair;
       Message* const failed = (sender_fails ? messages.out : messages.in)[0];
       ASSERT_EQ(failed->advance(), Result::under_way);
       failed->fail(Result::peer_failed);
       (sender_fails ? pair.sender : pair.receiver)->end(failed);
+      EXPECT_EQ(pair.sender->counts().abandoned_segments > 0, sender_fails && packs);
       messages.go_on();
+      // The failed sender's last post has given its segments back.
+      EXPECT_EQ(pair.sender->counts().abandoned_segments > 0, sender_fails && scheme == Scheme::scatter_read);
       EXPECT_EQ(messages.out[1]->result(), Result::ok);
       EXPECT_EQ(messages.in[1]->result(), Result::ok);
       EXPECT_TRUE(messages.to.bytes() == messages.expected);
