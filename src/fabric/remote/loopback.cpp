@@ -79,6 +79,10 @@ bool LoopbackEndpoint::is_right(const Post& post) const noexcept {
 
 Posted LoopbackEndpoint::post(int peer, std::span<const Post> list) noexcept {
   const std::lock_guard lock(network_.mutex_);
+  if (faults.is_connecting) {
+    ++untaken_;
+    return {0, Status::again};
+  }
   std::size_t count = 0;
   for (const Post& post : list) {
     if (queue_.size() >= limits().outstanding) return {count, Status::again};

@@ -22,7 +22,8 @@ struct LoopbackFaults {
   std::size_t largest_registration = std::numeric_limits<std::size_t>::max();
   std::size_t operations_left = std::numeric_limits<std::size_t>::max();  ///< later ones fail
   bool stalls = false;                                                    ///< operations are taken, and never done
-  bool is_dead = false;  ///< the process is gone: what peers post to it ends in peer_failed
+  bool is_connecting = false;  ///< operations are not taken, though there is room
+  bool is_dead = false;        ///< the process is gone: what peers post to it ends in peer_failed
 };
 
 /// What every test wants to vary.
@@ -65,6 +66,7 @@ class LoopbackEndpoint final : public Endpoint {
   std::size_t misuses() const noexcept { return misuses_; }            ///< operations beyond the limits
   std::size_t most_entries() const noexcept { return most_entries_; }  ///< of any operation so far
   std::size_t queued() const noexcept { return queue_.size(); }
+  std::size_t untaken() const noexcept { return untaken_; }  ///< lists that came while it was connecting
 
  private:
   struct Operation {
@@ -86,7 +88,7 @@ class LoopbackEndpoint final : public Endpoint {
   std::uint64_t next_key_ = 1;
   std::deque<Operation> queue_;
   std::deque<Completion> completions_;
-  std::size_t misuses_ = 0, most_entries_ = 0, gpu_attempts_ = 0;
+  std::size_t misuses_ = 0, most_entries_ = 0, gpu_attempts_ = 0, untaken_ = 0;
 };
 
 /// Outlives its endpoints.

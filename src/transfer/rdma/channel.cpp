@@ -211,10 +211,11 @@ void Channel::touch(Message& message) noexcept {
   post.context = message.context(Message::touch_tag);
   const fabric::Posted posted = endpoint_.post(message.peer_, {&post, 1});
   const bool has_room = counts_.posts + counts_.notifications - counts_.completions < limits().outstanding;
+  const bool was_there = moves(message.peer_) > 0;
   if (posted.count == 1) {
     message.is_touching_ = true;
     message.untaken_ = 0;
-  } else if (posted.status != Status::again || (has_room && ++message.untaken_ >= options_.most_untaken)) {
+  } else if (posted.status != Status::again || (has_room && was_there && ++message.untaken_ >= options_.most_untaken)) {
     message.touched(Status::peer_failed);
   }
 }

@@ -39,8 +39,9 @@ struct Options {
   /// Two looks at a message further apart than this have a pause of this process between them, for instance by a signal
   /// that stops the process. The pause counts towards neither of the two limits above.
   std::chrono::nanoseconds own_pause = std::chrono::seconds(5);
-  /// A peer is gone once the fabric has refused so many touches of that peer in a row, with room in the queue:
-  /// libfabric's tcp tries for ever to connect to a process that has ended.
+  /// A peer that has taken something is gone once the fabric has refused so many touches of that peer in a row, with
+  /// room in the queue: libfabric's tcp tries for ever to connect to a process that has ended. It does the same while a
+  /// process that is stopped has not yet answered.
   unsigned most_untaken = 10;
 };
 

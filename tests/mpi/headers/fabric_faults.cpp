@@ -148,7 +148,7 @@ TEST_F(FabricFaults, MoreMessagesThanThereIsRoomFor) {
     if (launcher == nullptr || file != std::atoi(launcher)) ::close(file);
   }
   ::execl("/bin/sh", "sh", "-c",
-          "n=0; while [ ! -s \"$GAPLESS_TEST_SURVIVOR\" ] && [ $n -lt 400 ]; do sleep 0.1; n=$((n+1)); done", nullptr);
+          "n=0; while [ ! -s \"$GAPLESS_TEST_SURVIVOR\" ] && [ $n -lt 1000 ]; do sleep 0.1; n=$((n+1)); done", nullptr);
   ::_exit(1);
 }
 

@@ -403,17 +403,21 @@ TEST(Faults, APeerThatDiesWhileNothingIsUnderWayIsMissed) {
   }
 }
 
+/// So is one to which the fabric makes no connection yet: its process may be stopped.
 TEST(Faults, APeerThatIsSlowIsWaitedFor) {
   for (const Scheme scheme : every_scheme) {
     Pair pair({}, touching());
+    constexpr std::size_t many = 30;
+    pair.right.faults.is_connecting = scheme == Scheme::multi_write || scheme == Scheme::pipelined;
     Message128 message;
     auto* out = pair.sender->send(pair.left_peer, message.from.memory());
     auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(scheme));
     const auto later = std::chrono::steady_clock::now() + 10 * touching().touch_after;
-    while (std::chrono::steady_clock::now() < later) {
+    while (pair.right.faults.is_connecting ? pair.right.untaken() < many : std::chrono::steady_clock::now() < later) {
       pair.receiver->progress();
       ASSERT_EQ(in->advance(), Result::under_way);
     }
+    pair.right.faults.is_connecting = false;
     out->start(in->reply(), message.to.layout(), message.to.outer());
     EXPECT_TRUE(is_over_in_time([&] {
       pair.sender->progress();
@@ -427,6 +431,20 @@ TEST(Faults, APeerThatIsSlowIsWaitedFor) {
     pair.sender->end(out);
     pair.receiver->end(in);
   }
+}
+
+/// libfabric's tcp connects anew once a connection has broken, and says nothing.
+TEST(Faults, APeerThatIsNotReachedAnyMoreIsMissed) {
+  Pair pair({}, touching());
+  Message128 message;
+  ASSERT_EQ(pair.send(message.from.memory(), message.to.memory(), only(Scheme::scatter_read)).received, Result::ok);
+  pair.right.faults.is_connecting = true;
+  auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+  auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(Scheme::scatter_read));
+  EXPECT_TRUE(is_over_in_time([&] { return in->advance() != Result::under_way; }));
+  EXPECT_EQ(in->result(), Result::peer_failed);
+  EXPECT_EQ(pair.right.untaken(), touching().most_untaken);
+  pair.receiver->end(in);
 }
 
 TEST(Faults, AProviderThatStallsEndsInATimeLimit) {
