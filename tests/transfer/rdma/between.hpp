@@ -8,8 +8,6 @@
 
 namespace gapless::tests {
 
-constexpr Scheme every_scheme[] = {Scheme::pipelined, Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write};
-
 class Side {
  public:
   Side(std::unique_ptr<fabric::Endpoint> endpoint, Wire& wire, bool is_sender, const Options& options = {})

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 
 #include "fabric/remote/loopback.hpp"
@@ -12,6 +13,9 @@
 namespace gapless::tests {
 
 using namespace transfer::rdma;
+
+inline constexpr Scheme every_scheme[] = {Scheme::pipelined, Scheme::gather_write, Scheme::scatter_read,
+                                          Scheme::multi_write};
 
 inline unsigned only(Scheme scheme) { return 1u << static_cast<unsigned>(scheme); }
 
@@ -121,5 +125,17 @@ class Pair {
   int left_peer = -1, right_peer = -1;
   std::unique_ptr<Channel> sender, receiver;
 };
+
+struct Message128 {
+  Arena from{vector_sample(128, 512, 16384), 1, 0, 1};
+  Arena to{vector_sample(128, 512, 1024), 1, 0, 2};
+  std::vector<std::byte> expected = to.expected_from(from);
+};
+
+inline Options impatient() {
+  Options options;
+  options.stall_limit = std::chrono::milliseconds(30);
+  return options;
+}
 
 }  // namespace gapless::tests

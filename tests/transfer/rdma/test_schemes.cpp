@@ -6,8 +6,6 @@
 namespace gapless::tests {
 namespace {
 
-constexpr Scheme every_scheme[] = {Scheme::pipelined, Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write};
-
 void expect_sent(Pair& pair, Arena& from, Arena& to, Scheme scheme) {
   const auto expected = to.expected_from(from);
   const auto outcome = pair.send(from.memory(), to.memory(), only(scheme));
