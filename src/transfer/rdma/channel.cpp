@@ -108,6 +108,7 @@ Message* Channel::decline(int peer, const Offer& offer) noexcept {
 void Channel::end(Message* message) noexcept {
   if (message == nullptr) return;
   Entry& entry = entries_[message->number_ & (most_messages - 1)];
+  message->tell_of_failure();
   const bool is_right = message->result() == Result::ok && message->is_quiet();
   counts_.abandoned_segments += message->close();
   entry.is_used = false;

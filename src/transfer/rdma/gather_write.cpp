@@ -12,7 +12,7 @@ class GatherWrite final : public Base {
  public:
   bool applies(const Ends& ends) const noexcept override {
     return ends.limits.has_immediates &&
-           (ends.limits.is_ordered || model::most_gathering_writes(message_of(ends)) <= Immediate::most_number);
+           (ends.limits.is_ordered || model::most_gathering_writes(message_of(ends)) <= Immediate::most_counted);
   }
 
   double predict_ns(const Ends& ends, const model::FabricProfile& profile) const noexcept override {

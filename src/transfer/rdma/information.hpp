@@ -77,11 +77,15 @@ struct Immediate {
   std::uint32_t segment;   ///< modulo segment_modulus
   std::uint32_t number;
 
-  static constexpr std::uint32_t segment_modulus = 64, most_number = (1u << 14) - 1;
+  static constexpr std::uint32_t segment_modulus = 64, most_number = (1u << 14) - 1, most_counted = most_number - 1;
 
   /// To a receiver by multi-write: bytes have arrived, and more follow. Without such signs a message that is long on
   /// its way looks like one whose sender is gone.
   static constexpr Immediate more_bytes(std::uint32_t transfer) noexcept { return {transfer, 0, 0}; }
+  /// The message has failed at the other side. No segment is counted so far, and no window or pool has such a place.
+  static constexpr Immediate lost(std::uint32_t transfer) noexcept {
+    return {transfer, segment_modulus - 1, most_number};
+  }
 
   friend bool operator==(const Immediate&, const Immediate&) = default;
 

@@ -91,9 +91,12 @@ void Message::lose(const Reply& reply) noexcept {
 
 /// Under way while the queue is full: a receiver that is not told would wait until the stall limit.
 Result Message::tell_of_loss() noexcept {
-  // The receiver does not wait for this segment yet, so it fails the message.
-  const Immediate immediate{peer_number(), Immediate::segment_modulus - 1, 0};
-  return channel_.notify(*this, immediate) ? Result::failed : Result::under_way;
+  return channel_.notify(*this, Immediate::lost(peer_number())) ? Result::failed : Result::under_way;
+}
+
+void Message::tell_of_failure() noexcept {
+  const bool is_known = side_ == Side::receiver || (is_started_ && !is_lost_);
+  if (is_known && result_ == Result::failed) channel_.notify(*this, Immediate::lost(peer_number()));
 }
 
 Result Message::advance() noexcept {
@@ -149,6 +152,7 @@ void Message::posted(std::uint32_t tag, fabric::Status status) noexcept {
 
 void Message::arrived(Immediate immediate) noexcept {
   channel_.note_move(peer_);
+  if (immediate == Immediate::lost(number_)) return fail(Result::failed);
   if (side_ == Side::sender && !is_started_) {
     has_mail_ = true;
     return;
@@ -237,14 +241,15 @@ void Message::label(std::uint32_t segment) noexcept {
   const fabric::Limits& limits = channel_.limits();
   const std::uint32_t place = segment % reply_.window;
   const auto posts = static_cast<std::uint32_t>(list_.size());
+  const std::uint32_t number = limits.is_ordered ? 1 : posts;
   slots_[place].posts_left = posts;
   for (std::uint32_t i = 0; i < posts; ++i) {
     list_[i].context = context(place);
     if (list_[i].opcode == fabric::Opcode::read || (limits.is_ordered && i + 1 < posts)) continue;
+    if (number > Immediate::most_counted) return fail(Result::failed);
     list_[i].has_immediate = true;
-    list_[i].immediate = Immediate{peer_number(), segment, limits.is_ordered ? 1 : posts}.encoded();
+    list_[i].immediate = Immediate{peer_number(), segment, number}.encoded();
   }
-  if (!limits.is_ordered && posts > Immediate::most_number) fail(Result::failed);
 }
 
 }  // namespace gapless::transfer::rdma

@@ -75,6 +75,8 @@ class Message {
   // For schemes and the channel alone.
 
   void open(int peer, const Memory& memory, Side side) noexcept;
+  /// Where the message has failed here alone, its peer need not wait for the stall limit.
+  void tell_of_failure() noexcept;
   /// Gives staging segments and registrations back, but for segments that the peer may still reach, or that posts of
   /// this side still read. Returns the number of those.
   std::size_t close() noexcept;

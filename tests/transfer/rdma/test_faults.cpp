@@ -228,6 +228,34 @@ TEST(Faults, AMessageThatFailsTakesNothingFromItsNeighbour) {
   }
 }
 
+/// Else the peer would wait until its stall limit, which is none here.
+TEST(Faults, ASideThatFailsAloneTellsTheOther) {
+  fabric::LoopbackShape shape;
+  shape.limits.outstanding = 512;  // room to tell
+  for (const Scheme scheme : every_scheme) {
+    for (const bool sender_fails : {false, true}) {
+      for (const bool has_replied : {sender_fails, true}) {
+        Pair pair(shape);
+        Message128 message;
+        auto* out = pair.sender->send(pair.left_peer, message.from.memory());
+        auto* in = pair.receiver->receive(pair.right_peer, message.to.memory(), out->offer(), only(scheme));
+        if (has_replied) out->start(in->reply(), message.to.layout(), message.to.outer());
+        auto *failed = sender_fails ? out : in, *other = sender_fails ? in : out;
+        failed->fail(Result::failed);
+        (sender_fails ? pair.sender : pair.receiver)->end(failed);
+        while (pair.left.queued() + pair.right.queued() > 0) {
+          pair.sender->progress();
+          pair.receiver->progress();
+        }
+        pair.sender->progress();
+        EXPECT_EQ(other->advance(), Result::failed) << name(scheme) << sender_fails << has_replied;
+        EXPECT_FALSE(out->has_mail());
+        (sender_fails ? pair.receiver : pair.sender)->end(other);
+      }
+    }
+  }
+}
+
 /// The fabric may have taken the other's bytes first, and has then no time for this one's.
 TEST(Faults, AMessageWhosePeerMovesAnotherIsNotStalled) {
   for (const Scheme scheme : every_scheme) {
@@ -359,7 +387,7 @@ TEST(Faults, RepliesThatMakeNoSenseAreNotFollowed) {
     spoil(reply);
     EXPECT_EQ(out->start(reply), Result::failed);
     pair.sender->end(out);
-    EXPECT_EQ(pair.left.queued(), 0u);
+    EXPECT_EQ(pair.sender->counts().posts, 0u);
   };
   expect_refused([](Reply& reply) { reply.window = 0; });
   expect_refused([](Reply& reply) { reply.window = most_window + 1; });

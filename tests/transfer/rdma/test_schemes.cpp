@@ -87,6 +87,21 @@ TEST(Schemes, LongBlocksAreSplitByTheLimitOfAnOperation) {
   }
 }
 
+/// Only immediates have bounds.
+TEST(Schemes, ASegmentTakesMoreReadsThanAnImmediateCounts) {
+  fabric::LoopbackShape shape;
+  shape.limits.scatter_entries = 1;
+  constexpr Offset segments = 8, blocks = segments * (Offset{Immediate::most_counted} + 2);
+  for (const bool is_ordered : {true, false}) {
+    shape.limits.is_ordered = is_ordered;
+    Pair pair(shape);
+    Arena from(vector_sample(1, blocks, 0), 1, 0, 1), to(vector_sample(blocks, 1, 2), 1, 0, 2);
+    expect_sent(pair, from, to, Scheme::scatter_read);
+    EXPECT_EQ(pair.receiver->counts().posts, static_cast<std::uint64_t>(blocks));
+    EXPECT_EQ(pair.sender->counts().notifications, static_cast<std::uint64_t>(segments));
+  }
+}
+
 /// Else a receiver would take a message that is long on its way for one whose sender is gone, and so would its sender,
 /// had it but one operation to wait for.
 TEST(Schemes, BothSidesOfALongMultiWriteSeeThatItsBytesFlow) {
