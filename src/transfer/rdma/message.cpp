@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pack/host/engine.hpp"
+#include "transfer/blocking.hpp"
 #include "transfer/rdma/channel.hpp"
 #include "transfer/rdma/scheme.hpp"
 
@@ -195,16 +195,29 @@ layout::Offset Message::end_of(std::uint32_t segment) const noexcept {
       std::min((segment + std::uint64_t{1}) * reply_.segment_bytes, memory_.blocks.bytes));
 }
 
-void Message::pack(std::uint32_t segment, int staging) noexcept {
-  pack::host::run({memory_.layout.get(), memory_.outer, begin_of(segment), end_of(segment), pack::Direction::pack,
-                   memory_.origin, channel_.staging().memory(staging)});
-  channel_.count_copy(static_cast<std::uint64_t>(end_of(segment) - begin_of(segment)));
+bool Message::pack(std::uint32_t segment, int staging) noexcept {
+  return copy(segment, staging, pack::Direction::pack);
 }
 
-void Message::unpack(std::uint32_t segment, int staging) noexcept {
-  pack::host::run({memory_.layout.get(), memory_.outer, begin_of(segment), end_of(segment), pack::Direction::unpack,
-                   memory_.origin, channel_.staging().memory(staging)});
-  channel_.count_copy(static_cast<std::uint64_t>(end_of(segment) - begin_of(segment)));
+bool Message::unpack(std::uint32_t segment, int staging) noexcept {
+  return copy(segment, staging, pack::Direction::unpack);
+}
+
+/// The walk through a deep layout needs memory.
+bool Message::copy(std::uint32_t segment, int staging, pack::Direction direction) noexcept {
+  const pack::Job job{memory_.layout.get(),
+                      memory_.outer,
+                      begin_of(segment),
+                      end_of(segment),
+                      direction,
+                      memory_.origin,
+                      channel_.staging().memory(staging)};
+  if (run_on_host(job) != transfer::Result::ok) {
+    fail(Result::failed);
+    return false;
+  }
+  channel_.count_copy(static_cast<std::uint64_t>(job.end - job.begin));
+  return true;
 }
 
 bool Message::notify() noexcept {

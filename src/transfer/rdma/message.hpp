@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "layout/algebra/refine.hpp"
+#include "pack/job.hpp"
 #include "transfer/rdma/information.hpp"
 #include "transfer/rdma/memory/post_list.hpp"
 #include "transfer/rdma/memory/staging.hpp"
@@ -100,9 +101,10 @@ class Message {
   layout::Offset begin_of(std::uint32_t segment) const noexcept;
   layout::Offset end_of(std::uint32_t segment) const noexcept;
   WindowSlot& slot_of(std::uint32_t segment) noexcept { return slots_[segment % reply_.window]; }
-  /// Moves the bytes of a segment between the program's memory and a staging segment of this side.
-  void pack(std::uint32_t segment, int staging) noexcept;
-  void unpack(std::uint32_t segment, int staging) noexcept;
+  /// Moves the bytes of a segment between the program's memory and a staging segment of this side. False: there is no
+  /// memory for that, and the message has failed.
+  bool pack(std::uint32_t segment, int staging) noexcept;
+  bool unpack(std::uint32_t segment, int staging) noexcept;
   std::uint32_t peer_number() const noexcept { return side_ == Side::sender ? reply_.transfer : offer_.transfer; }
   /// Tells the peer of the places in to_notify_. False while the queue is full.
   bool notify() noexcept;
@@ -146,6 +148,7 @@ class Message {
   /// scatter-read.
   bool has_segments_alone() const noexcept { return side_ == Side::sender && scheme() != Scheme::scatter_read; }
   std::size_t release_staging() noexcept;
+  bool copy(std::uint32_t segment, int staging, pack::Direction direction) noexcept;
   void look_at_clock() noexcept;
   Result tell_of_loss() noexcept;
 

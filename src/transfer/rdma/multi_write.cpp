@@ -70,7 +70,7 @@ bool list_blocks(Message& message) {
 /// failed.
 bool list_staged(Message& message, const WindowSlot& slot) {
   const Staging& staging = message.channel_.staging();
-  message.pack(message.next_, slot.staging);
+  if (!message.pack(message.next_, slot.staging)) return true;
   std::byte* from = staging.memory(slot.staging);
   layout::Cursor cursor(*message.peer_layout_, message.peer_outer_, message.begin_of(message.next_),
                         message.end_of(message.next_));

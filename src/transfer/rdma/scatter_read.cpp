@@ -17,7 +17,7 @@ Result send(Message& message) noexcept {
     WindowSlot& slot = message.slot_of(message.next_);
     slot.staging = message.channel_.staging().acquire(Side::sender);
     if (slot.staging < 0) break;
-    message.pack(message.next_, slot.staging);
+    if (!message.pack(message.next_, slot.staging)) return message.result_;
     slot.state = State::moving;
     message.to_notify_ |= 1u << message.next_ % message.reply_.window;
     ++message.next_;

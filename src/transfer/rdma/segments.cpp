@@ -34,7 +34,7 @@ Result take(Message& message) noexcept {
   for (std::uint32_t place = 0; place < slots.size() && may_unpack; ++place) {
     WindowSlot& slot = slots[place];
     if (slot.state != State::ready) continue;
-    message.unpack(slot.segment, slot.staging);
+    if (!message.unpack(slot.segment, slot.staging)) return message.result_;
     message.channel_.note_move(message.peer_);
     ++message.finished_;
     slot.arrived = 0;
@@ -63,8 +63,7 @@ bool list_packed(Message& message) {
   WindowSlot& slot = message.slot_of(message.next_);
   Staging& staging = message.channel_.staging();
   slot.staging = staging.acquire(Side::sender);
-  if (slot.staging < 0) return false;
-  message.pack(message.next_, slot.staging);
+  if (slot.staging < 0 || !message.pack(message.next_, slot.staging)) return false;
   const auto bytes = static_cast<std::size_t>(message.end_of(message.next_) - message.begin_of(message.next_));
   message.list_.add(fabric::Opcode::write, remote_of(message, message.next_), message.reply_.pool.key,
                     {staging.memory(slot.staging), bytes, &staging.region()}, message.channel_.limits());

@@ -18,7 +18,8 @@ Result take(Message& message) noexcept;
 bool open(Message& message) noexcept;
 /// Where a segment lies at the receiver.
 fabric::RemoteAddress remote_of(const Message& message, std::uint32_t segment) noexcept;
-/// Sender: packs segment next_ and lists its one write. False: no staging segment is free. Throws std::bad_alloc.
+/// Sender: packs segment next_ and lists its one write. False: no staging segment is free, or the message has
+/// failed. Throws std::bad_alloc.
 bool list_packed(Message& message);
 /// Sender: lists the writes that gather segment next_ from the program's memory. False: the message has failed. Throws
 /// std::bad_alloc.

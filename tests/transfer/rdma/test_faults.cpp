@@ -1,5 +1,23 @@
 // What goes wrong between two processes ends in an error or in a slower scheme, and nothing is given twice.
+#include <cstdlib>
+#include <new>
+
 #include "pair.hpp"
+
+namespace {
+
+constinit thread_local bool has_memory = true;
+
+}  // namespace
+
+// libstdc++'s others end in these.
+void* operator new(std::size_t bytes) {
+  void* const block = has_memory ? std::malloc(bytes) : nullptr;
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 
 namespace gapless::tests {
 namespace {
@@ -252,6 +270,47 @@ TEST(Faults, ASideThatFailsAloneTellsTheOther) {
         EXPECT_FALSE(out->has_mail());
         (sender_fails ? pair.receiver : pair.sender)->end(other);
       }
+    }
+  }
+}
+
+/// Of more modes than the host engine has loops: the walk through the layout needs memory.
+Sample deep_sample() {
+  Sample sample;
+  sample.map = {0};
+  sample.layout = layout::block(0, 1);
+  for (Offset level = 0, stride = 2; level < 17; ++level, stride = 2 * stride + 1) {
+    sample.layout = layout::repeat(sample.layout, 2, stride);
+    for (std::size_t i = 0, end = sample.map.size(); i < end; ++i) sample.map.push_back(sample.map[i] + stride);
+  }
+  return sample;
+}
+
+TEST(Faults, ADeepLayoutThatCannotBeCopiedEndsTheMessage) {
+  for (const Scheme scheme : {Scheme::pipelined, Scheme::scatter_read, Scheme::multi_write}) {
+    for (const bool sender_fails : {false, true}) {
+      if (!sender_fails && scheme != Scheme::pipelined) continue;  // the receiver copies nothing
+      Pair pair;
+      Arena deep(deep_sample(), 1, 0, 1), flat(vector_sample(1, deep.memory().size(), 0), 1, 0, 2);
+      Arena &from = sender_fails ? deep : flat, &to = sender_fails ? flat : deep;
+      auto* out = pair.sender->send(pair.left_peer, from.memory());
+      auto* in = pair.receiver->receive(pair.right_peer, to.memory(), out->offer(), only(scheme));
+      ASSERT_NE(in, nullptr);
+      auto* const failed = sender_fails ? out : in;
+      pair.left.faults.registrations_left = 0;  // a sender by multi-write packs
+      if (!sender_fails) {
+        out->start(in->reply(), to.layout(), to.outer());
+        pair.sender->progress();
+        pair.receiver->progress();
+      }
+      has_memory = false;
+      const Result result = sender_fails ? out->start(in->reply(), to.layout(), to.outer()) : in->advance();
+      has_memory = true;
+      EXPECT_EQ(result, Result::failed) << name(scheme) << sender_fails;
+      EXPECT_EQ((sender_fails ? pair.sender : pair.receiver)->counts().copied_bytes, 0u);
+      EXPECT_EQ(failed->result(), Result::failed);
+      pair.sender->end(out);
+      pair.receiver->end(in);
     }
   }
 }
