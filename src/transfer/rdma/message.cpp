@@ -38,6 +38,7 @@ std::size_t Message::close() noexcept {
   } else {
     user_memory_.revoke();
   }
+  list_.trim();
   pairs_.reset();
   held_.reset();
   memory_.layout.reset();

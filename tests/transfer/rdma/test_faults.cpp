@@ -1,4 +1,6 @@
 // What goes wrong between two processes ends in an error or in a slower scheme, and nothing is given twice.
+#include <malloc.h>
+
 #include <cstdlib>
 #include <new>
 
@@ -7,6 +9,7 @@
 namespace {
 
 constinit thread_local bool has_memory = true;
+constinit thread_local std::size_t held_bytes = 0;
 
 }  // namespace
 
@@ -14,10 +17,14 @@ constinit thread_local bool has_memory = true;
 void* operator new(std::size_t bytes) {
   void* const block = has_memory ? std::malloc(bytes) : nullptr;
   if (block == nullptr) throw std::bad_alloc();
+  held_bytes += ::malloc_usable_size(block);
   return block;
 }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+void operator delete(void* block) noexcept {
+  held_bytes -= ::malloc_usable_size(block);
+  std::free(block);
+}
+void operator delete(void* block, std::size_t) noexcept { operator delete(block); }
 
 namespace gapless::tests {
 namespace {
@@ -271,6 +278,21 @@ TEST(Faults, ASideThatFailsAloneTellsTheOther) {
         (sender_fails ? pair.receiver : pair.sender)->end(other);
       }
     }
+  }
+}
+
+/// A channel has many messages, each of which is used again and again.
+TEST(Faults, AMessageThatIsOverKeepsNoLongLists) {
+  for (const Scheme scheme : {Scheme::gather_write, Scheme::scatter_read, Scheme::multi_write}) {
+    Pair pair;
+    constexpr Offset blocks = 100'000;
+    Arena from(vector_sample(blocks, 1, 2), 1, 0, 1), to(vector_sample(blocks, 1, 3), 1, 0, 2);
+    Message128 message;
+    pair.send(message.from.memory(), message.to.memory(), only(scheme));
+    const std::size_t before = held_bytes;
+    const auto outcome = pair.send(from.memory(), to.memory(), only(scheme));
+    EXPECT_EQ(outcome.received, Result::ok) << name(scheme);
+    EXPECT_LT(held_bytes, before + blocks) << name(scheme);
   }
 }
 

@@ -7,6 +7,12 @@ namespace gapless::transfer::rdma {
 using fabric::Opcode;
 using fabric::Piece;
 
+void PostList::trim() noexcept {
+  constexpr std::size_t most_kept = 4096;  // pieces, of a list that waits for the next message
+  clear();
+  if (std::max(posts_.capacity(), pieces_.capacity()) > most_kept) *this = PostList();
+}
+
 void PostList::open(Opcode opcode, fabric::RemoteAddress remote, std::uint64_t key) {
   fabric::Post post;
   post.opcode = opcode;

@@ -7,7 +7,7 @@
 
 namespace gapless::transfer::rdma {
 
-/// clear() keeps the memory for the next list.
+/// clear() keeps the memory for the next list, and trim() gives up what a long list needed.
 class PostList {
  public:
   /// Forgets all operations.
@@ -17,6 +17,9 @@ class PostList {
     first_piece_.clear();
     taken_ = 0;
   }
+
+  /// As clear().
+  void trim() noexcept;
 
   /// Moves `piece` from or to a peer's memory. A piece that begins where the last one ended, at both sides, becomes
   /// part of the last post, as far as the limits allow. Throws std::bad_alloc.

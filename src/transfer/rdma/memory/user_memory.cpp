@@ -9,8 +9,10 @@
 namespace gapless::transfer::rdma {
 namespace {
 
-std::vector<fabric::Range> ranges_of(const Memory& memory) {
-  std::vector<fabric::Range> blocks;
+constexpr std::size_t most_kept = 4096;  // ranges, of a list that waits for the next message
+
+void list_blocks(const Memory& memory, std::vector<fabric::Range>& blocks) {
+  blocks.clear();
   layout::Cursor cursor(*memory.layout, memory.outer, 0, memory.size());
   for (layout::Segment run; cursor.next(run);) {
     const auto begin = reinterpret_cast<std::uintptr_t>(memory.origin) + static_cast<std::uintptr_t>(run.offset);
@@ -21,7 +23,6 @@ std::vector<fabric::Range> ranges_of(const Memory& memory) {
       blocks.push_back({begin, end});
     }
   }
-  return blocks;
 }
 
 }  // namespace
@@ -53,15 +54,18 @@ bool UserMemory::acquire(const Memory& memory, const fabric::RegistrationCost& c
     return true;
   }
   regions_.reserve(most);
-  return acquire_blocks(memory, cost, most, use);
+  const bool is_held = acquire_blocks(memory, cost, most, use);
+  trim();
+  return is_held;
 } catch (const std::bad_alloc&) {
   release();
+  trim();
   return false;
 }
 
 bool UserMemory::acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most,
                                 fabric::Use use) {
-  blocks_ = ranges_of(memory);
+  list_blocks(memory, blocks_);
   groups_ = blocks_;
   fabric::group(groups_, cost);
   if (groups_.size() > most) return false;
@@ -96,6 +100,12 @@ bool UserMemory::acquire_range(const fabric::Range& range, std::size_t most, fab
   if (region == nullptr) return false;
   regions_.push_back(region);
   return true;
+}
+
+void UserMemory::trim() noexcept {
+  for (auto* ranges : {&blocks_, &groups_}) {
+    if (ranges->capacity() > most_kept) std::vector<fabric::Range>().swap(*ranges);
+  }
 }
 
 void UserMemory::release() noexcept {

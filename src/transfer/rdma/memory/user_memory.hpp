@@ -52,6 +52,7 @@ class UserMemory {
   const fabric::Region* find(const std::byte* block, std::size_t bytes) const noexcept;
 
  private:
+  void trim() noexcept;
   bool acquire_range(const fabric::Range& range, std::size_t most, fabric::Use use);
   bool acquire_blocks(const Memory& memory, const fabric::RegistrationCost& cost, std::size_t most, fabric::Use use);
 
