@@ -146,6 +146,8 @@ int raise_on(const ErrorObject& object, int code) noexcept {
       return raise_on_window(object.window, code);
     case ErrorObject::Kind::file:
       return raise_on_file(object.file, code);
+    case ErrorObject::Kind::returning:
+      return code;
     case ErrorObject::Kind::none:
       break;
   }
@@ -158,6 +160,14 @@ MPI_Comm told_of_no_communicator() noexcept {
   if (!is_known || handler == MPI_ERRORS_ARE_FATAL) return MPI_COMM_WORLD;
   native.Errhandler_free(&handler);
   return MPI_COMM_SELF;
+}
+
+ErrorObject error_object_without(MPI_Comm communicator) noexcept {
+  MPI_Errhandler handler{};
+  if (native.Comm_get_errhandler(communicator, &handler) != MPI_SUCCESS) return {};
+  const bool returns = handler == MPI_ERRORS_RETURN;
+  native.Errhandler_free(&handler);
+  return returns ? ErrorObject::that_returns() : ErrorObject();
 }
 
 constinit thread_local const MPI_Comm* self_of_thread = nullptr;

@@ -33,9 +33,10 @@ void forget_error_codes() noexcept;
 /// Is that the error of a call with a wrong argument, which libraries find before they send anything?
 bool is_mistake_of_call(int code) noexcept;
 
-/// What has the error handler for a call: a communicator, window or file, or nothing.
+/// What has the error handler for a call: a communicator, window or file, or nothing; or a communicator that the
+/// program has freed, and that had MPI_ERRORS_RETURN.
 struct ErrorObject {
-  enum class Kind : std::uint8_t { none, communicator, window, file };
+  enum class Kind : std::uint8_t { none, communicator, window, file, returning };
 
   ErrorObject() noexcept = default;
   static ErrorObject of_communicator(MPI_Comm handle) noexcept {
@@ -43,6 +44,11 @@ struct ErrorObject {
     if (handle == MPI_COMM_NULL) return result;
     result.kind = Kind::communicator;
     result.communicator = handle;
+    return result;
+  }
+  static ErrorObject that_returns() noexcept {
+    ErrorObject result;
+    result.kind = Kind::returning;
     return result;
   }
   static ErrorObject of_window(MPI_Win handle) noexcept {
@@ -77,6 +83,10 @@ int raise_without_object(int code) noexcept;
 /// Whose handler MPICH 5.0.2 calls where it knows of no communicator: MPI_COMM_SELF's if the program has set one, else
 /// MPI_COMM_WORLD's.
 MPI_Comm told_of_no_communicator() noexcept;
+
+/// What errors go to once the communicator is freed. The library keeps the communicator's handler for the requests that
+/// are left. gapless keeps no handler but MPI_ERRORS_RETURN.
+ErrorObject error_object_without(MPI_Comm communicator) noexcept;
 
 /// The code for a message that is too long where the error handler must not be called again: the library has called it
 /// already, and MPICH returns MPI_SUCCESS once the handler has returned.

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -262,9 +263,12 @@ void complete_freed_of(MPI_Comm communicator) noexcept {
 void forget_communicator(MPI_Comm communicator) noexcept {
   if (looked_at::are_any()) looked_at::promote_all();
   const Lock lock;
-  const auto forget_in = [communicator](Pending* list) {
+  std::optional<ErrorObject> without;  // only a communicator with a request is known to be one
+  const auto forget_in = [&](Pending* list) {
     for (Pending* pending = list; pending != nullptr; pending = pending->next) {
-      if (is_of(*pending, communicator)) pending->error_object = {};
+      if (!is_of(*pending, communicator)) continue;
+      if (!without) without = error_object_without(communicator);
+      pending->error_object = *without;
     }
   };
   for (Pending* list : table().buckets) forget_in(list);

@@ -84,7 +84,7 @@ void end_all() noexcept;
 void complete_freed_of(MPI_Comm communicator) noexcept;
 
 /// To be called when the program frees the communicator: from now on errors of its outstanding messages go to no
-/// object's handler.
+/// object's handler, and are returned where the communicator's handler has returned them.
 void forget_communicator(MPI_Comm communicator) noexcept;
 
 }  // namespace gapless::mpi::requests

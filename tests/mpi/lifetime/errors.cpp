@@ -174,6 +174,23 @@ TEST(ErrorHandlers, AreCalledOncePerErrorForTheRightCommunicator) {
   EXPECT_EQ(MPI_ERR_COUNT, handler_class);
 }
 
+/// The handler of MPI_COMM_SELF would end the job.
+TEST(ErrorHandlers, ThatReturnAreThoseOfAFreedCommunicatorAsWell) {
+  if (is_intel_mpi()) GTEST_SKIP() << "Intel MPI 2021.18 tells MPI_COMM_WORLD, which ends the job";
+  const Owned type(strided(2000, 2, 3)), half(strided(1000, 2, 3));
+  std::vector<int> source(6000, 5), memory(6000, 3);
+  const int next = (rank() + 1) % size(), last = (rank() + size() - 1) % size();
+  MPI_Comm own;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  MPI_Request requests[2];
+  MPI_Irecv(memory.data(), 1, half, last, 8, own, &requests[0]);
+  MPI_Isend(source.data(), 1, type, next, 8, own, &requests[1]);
+  MPI_Comm_free(&own);
+  EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(MPI_Wait(&requests[0], MPI_STATUS_IGNORE)));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+}
+
 /// Counts from 0 what the handlers of MPI_COMM_WORLD and MPI_COMM_SELF are called for, and returns.
 class CountingHandlers {
  public:
