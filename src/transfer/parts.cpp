@@ -7,7 +7,6 @@
 #include "transfer/blocking.hpp"
 #include "transfer/packing.hpp"
 #include "transfer/report/report.hpp"
-#include "transfer/report/statistics.hpp"
 
 namespace gapless::transfer {
 namespace {

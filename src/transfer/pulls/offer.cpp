@@ -17,7 +17,6 @@
 #include "transfer/headers/speakers.hpp"
 #include "transfer/pulls/allocations.hpp"
 #include "transfer/report/report.hpp"
-#include "transfer/report/statistics.hpp"
 #include "transfer/rings/outgoing.hpp"
 
 namespace gapless::transfer::pulls {
@@ -217,10 +216,8 @@ Result PullOffer::go_on(Clock::duration longest_wait) noexcept {
       inbox_->pulls_awaited_since.store(now.time_since_epoch().count(), std::memory_order_relaxed);
     }
     if (state == State::done) {
-      const auto bytes = static_cast<std::size_t>(buffer_.size());
       inbox_->pulls_put_off.end();
-      record(Scheme::direct, bytes);
-      if (report_wanted()) report_moved(buffer_, Side::sender, Scheme::direct, bytes, untimed_ns);
+      record_moved(buffer_, Side::sender, Scheme::direct);
       return end(Result::ok);
     }
     if (!watch_.is_there(*inbox_, now)) return end(Result::peer_failed);

@@ -13,8 +13,8 @@
 #include "device/cuda/runtime.hpp"
 #include "device/cuda/scopes.hpp"
 #include "layout/algebra/canonical.hpp"
+#include "noted_launches.hpp"
 #include "pack/cuda/engine.hpp"
-#include "pack/cuda/kernels/kernels.hpp"
 #include "pack/cuda/memory/descriptor_memory.hpp"
 #include "reduction/gpu_reducer.hpp"
 
@@ -186,19 +186,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 namespace gapless::pack::gpu {
 
-using tests::launched;
-
-cudaError_t launch(const Launch&, const Queue&, const Completion& completion) noexcept { return launched(completion); }
-cudaError_t launch(const BatchPart&, const Queue&, const Completion& completion) noexcept {
-  return launched(completion);
-}
-cudaError_t launch(const BatchTable& batch, std::uint32_t, const Queue&) noexcept { return launched(batch.completion); }
-cudaError_t launch(const PairLaunch&, const Queue&, const Completion& completion) noexcept {
-  return launched(completion);
-}
-cudaError_t launch(const PairBatch&, const Queue&, const Completion& completion) noexcept {
-  return launched(completion);
-}
+cudaError_t launched(const Completion& completion) noexcept { return tests::launched(completion); }
 int resident_blocks_possible() noexcept { return 0; }
 cudaError_t launch_resident(MailBox*, int, std::uint32_t, std::uint32_t, cudaStream_t) noexcept {
   return cudaErrorNotSupported;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "layout/algebra/canonical.hpp"
-#include "pack/cuda/kernels/kernels.hpp"
+#include "noted_launches.hpp"
 #include "pack/cuda/launches.hpp"
 #include "pack/gpu/batch/issue.hpp"
 
@@ -13,23 +13,11 @@ namespace {
 
 std::vector<Completion> completed;  ///< by each launch
 
-cudaError_t launched(const Completion& completion) {
-  completed.push_back(completion);
-  return cudaSuccess;
-}
-
 }  // namespace
 
-cudaError_t launch(const Launch&, const Queue&, const Completion& completion) noexcept { return launched(completion); }
-cudaError_t launch(const BatchPart&, const Queue&, const Completion& completion) noexcept {
-  return launched(completion);
-}
-cudaError_t launch(const BatchTable& batch, std::uint32_t, const Queue&) noexcept { return launched(batch.completion); }
-cudaError_t launch(const PairLaunch&, const Queue&, const Completion& completion) noexcept {
-  return launched(completion);
-}
-cudaError_t launch(const PairBatch&, const Queue&, const Completion& completion) noexcept {
-  return launched(completion);
+cudaError_t launched(const Completion& completion) noexcept {
+  completed.push_back(completion);
+  return cudaSuccess;
 }
 
 namespace {

@@ -82,6 +82,15 @@ Operation* take_of(MPI_Win window, int target, std::uint64_t begun) noexcept {
   return taken;
 }
 
+/// Calls end(operation) for each of take_of(), which may delete the operation.
+template <class End>
+void end_all_of(MPI_Win window, int target, std::uint64_t begun, End end) {
+  for (Operation *each = take_of(window, target, begun), *next = nullptr; each != nullptr; each = next) {
+    next = each->next;
+    end(each);
+  }
+}
+
 /// Counts an operation that is over. Until then it counts as under way, so that no call overtakes the thread that
 /// finishes the operation.
 void count_one_less() noexcept { under_way.fetch_sub(1, std::memory_order_release); }
@@ -96,12 +105,11 @@ void let_go(Operation* operation) noexcept {
   int code = MPI_SUCCESS;
   {
     const std::lock_guard meanwhile(operations().finishing);
-    for (Operation *each = take_of(window, target, begun), *next = nullptr; each != nullptr; each = next) {
-      next = each->next;
-      const int ours = each->memory.finish();
+    end_all_of(window, target, begun, [&code](Operation* operation) {
+      const int ours = operation->memory.finish();
       if (code == MPI_SUCCESS) code = ours;
-      let_go(each);
-    }
+      let_go(operation);
+    });
   }
   return code == MPI_SUCCESS ? code : raise_on_window(window, code);
 }
@@ -139,10 +147,7 @@ int free_window(MPI_Win* window) {
   const int code = native.Win_free(window);
   if (code != MPI_SUCCESS || begun == 0) return code;
   const std::lock_guard meanwhile(operations().finishing);
-  for (Operation *each = take_of(handle, any_target, begun), *next = nullptr; each != nullptr; each = next) {
-    next = each->next;
-    let_go(each);
-  }
+  end_all_of(handle, any_target, begun, let_go);
   return code;
 }
 
