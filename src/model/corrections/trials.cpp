@@ -64,12 +64,23 @@ void Trials::end_run() noexcept {
   if (running_ != in_use_) {
     tried_ = running_;
     tried_ns_ = ns;
+    if (ns == 0) postpone();
     return;
   }
-  const float before_ns = usual_ns_;
-  usual_ns_ = ns;
-  if (tried_ns_ > 0 && before_ns > 0 && ns > 0) compare(tried_ns_ / std::min(before_ns, ns));
+  const float before_ns = std::exchange(usual_ns_, ns);
+  if (tried_ns_ > 0 && ns > 0) {
+    compare(tried_ns_ / std::min(before_ns, ns));
+  } else if (tried_ns_ > 0) {
+    postpone();
+  }
   tried_ns_ = 0;
+}
+
+/// A trial has shown nothing, because too little was noted of it or of the run after it.
+void Trials::postpone() noexcept {
+  Compared& tried = compared_[tried_];
+  tried.runs_until_trial = 8U << tried.doublings;
+  if (tried.doublings < most_doublings) ++tried.doublings;
 }
 
 void Trials::compare(float times) noexcept {

@@ -11,7 +11,7 @@
 //
 // The slower a way, the longer until its next trial, so that all trials together take about a sixteenth of the time.
 // Each comparison that finds the way slower doubles the time until the next one, until trials take a two hundred and
-// fifty-sixth.
+// fifty-sixth; so does each trial that ends without a comparison, because too few of its messages could be noted.
 #pragma once
 
 #include <array>
@@ -73,6 +73,7 @@ class Trials {
   float cost_ns() noexcept;
   /// Notes what the tried way has taken, as a multiple of the usual way.
   void compare(float times) noexcept;
+  void postpone() noexcept;
   void leave_for(std::uint8_t way) noexcept;
   static std::uint32_t runs_between(const Compared& way, float last) noexcept;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <limits>
+#include <random>
 
 #include "model/corrections/trials.hpp"
 
@@ -98,6 +99,23 @@ TEST(Trials, TryingSlowWaysCostsLittle) {
     EXPECT_GT(program.ways[1], 0) << times;
     EXPECT_GT(program.ways[2], 0) << times;
   }
+}
+
+/// Where messages differ so that few of them can be noted, most trials end without a comparison.
+TEST(Trials, TrialsThatShowNothingCostLittle) {
+  constexpr unsigned seed = 7;
+  std::mt19937 random(seed);
+  Trials trials = predicted(100, 110, 120);
+  constexpr int messages = 1000000;
+  int tried = 0, timed = 0;
+  for (int i = 0; i < messages; ++i) {
+    const Trials::Turn turn = trials.next();
+    tried += turn.way != 0;
+    timed += turn.is_timed;
+    if (turn.is_timed && random() % 100 == 0) trials.note(turn, 100.0F * static_cast<float>(1 + turn.way));
+  }
+  EXPECT_GT(tried, 0) << "seed " << seed;
+  EXPECT_LT(tried, messages / 50) << "seed " << seed;
 }
 
 TEST(Trials, AFewRunsThatAreDisturbedDecideNothing) {
