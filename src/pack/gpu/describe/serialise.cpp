@@ -130,15 +130,24 @@ class Writer {
   }
 
   TreeTable hints(const layout::Layout& layout) {
-    std::vector<Offset> runs;
-    runs.reserve(static_cast<std::size_t>(layout.core_size >> hint_shift) + 2);
-    std::size_t run = 0;
-    for (Offset k = 0; k < layout.core_size; k += Offset{1} << hint_shift) {
-      while (layout.ends[run] <= k) ++run;
-      runs.push_back(static_cast<Offset>(run));
+    const bool narrow = layout.ends.size() <= std::numeric_limits<std::int32_t>::max();
+    return {narrow ? put_hints<std::int32_t>(layout) : put_hints<std::int64_t>(layout), narrow};
+  }
+
+  /// Long runs fill many hints each, so each run fills its own.
+  template <class T>
+  std::uint64_t put_hints(const layout::Layout& layout) {
+    const auto stretches = static_cast<std::size_t>((layout.core_size - 1) >> hint_shift) + 1;
+    const std::uint64_t position = reserve((stretches + 1) * sizeof(T));
+    T* next = reinterpret_cast<T*>(result_.bytes.data() + position);
+    Offset filled = 0;
+    for (std::size_t run = 0; run < layout.ends.size(); ++run) {
+      const Offset end = ((layout.ends[run] - 1) >> hint_shift) + 1;
+      next = std::fill_n(next, end - filled, static_cast<T>(run));
+      filled = end;
     }
-    runs.push_back(static_cast<Offset>(layout.ends.size() - 1));
-    return unaligned_table(layout::OffsetTable(runs));
+    *next = static_cast<T>(layout.ends.size() - 1);
+    return position;
   }
 
   void sum(const layout::Layout& layout, TreeNode& node) {
