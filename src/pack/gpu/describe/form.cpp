@@ -25,11 +25,69 @@ Layout core_of(const Layout& layout) {
   return core;
 }
 
+/// Of a list of runs: its tables, each entry by itself.
+struct List {
+  OffsetTable offsets, ends;
+
+  explicit List(const Layout& layout) : offsets(layout.offsets.expanded()), ends(layout.ends.expanded()) {}
+
+  /// Calls use(offset, length) for each run until that is false.
+  template <class Use>
+  void for_each_run(Use&& use) const {
+    offsets.with_entries([&](auto starts) {
+      ends.with_entries([&](auto run_ends) {
+        Offset begin = 0;
+        for (std::size_t i = 0; i < starts.size(); ++i) {
+          const Offset end = run_ends[i];
+          if (!use(Offset{starts[i]}, end - begin)) return;
+          begin = end;
+        }
+      });
+    });
+  }
+};
+
 std::vector<Segment> runs_of(const Layout& core) {
   std::vector<Segment> runs;
+  if (core.core == Core::segments) {
+    runs.reserve(core.offsets.size());
+    List(core).for_each_run([&](Offset offset, Offset length) {
+      runs.push_back({offset, length});
+      return true;
+    });
+    return runs;
+  }
   layout::Cursor cursor(core, {1, 0}, 0, core.size);
   for (Segment run; cursor.next(run);) runs.push_back(run);
   return runs;
+}
+
+/// The longest block that every run is a whole number of.
+class CommonBlock {
+ public:
+  void add(Offset length) noexcept {
+    // Most runs are whole numbers of the block that those before them have; few processors divide 64 bits as soon
+    // as 32.
+    const bool is_short = block_ != 0 && (block_ | length) >> 32 == 0;
+    const Offset rest =
+        is_short ? Offset{static_cast<std::uint32_t>(length) % static_cast<std::uint32_t>(block_)} : length;
+    if (rest != 0) block_ = std::gcd(block_, rest);
+  }
+  Offset bytes() const noexcept { return block_; }
+
+ private:
+  Offset block_ = 0;
+};
+
+/// Has a list of runs a common block that is long enough for a table? Mostly the first few runs tell.
+bool may_be_table(const Layout& layout) {
+  CommonBlock block;
+  const auto is_long_enough = [&] { return layout.core_size / block.bytes() <= table_entries_limit; };
+  List(layout).for_each_run([&](Offset, Offset length) {
+    block.add(length);
+    return is_long_enough();
+  });
+  return is_long_enough();
 }
 
 /// The layout with another core in place of its own.
@@ -99,13 +157,17 @@ LayoutPointer kernel_form(const Layout& layout, bool always_list) {
   if (is_shorter_as_sum(layout)) return sum_of_runs(layout);
   const bool is_nest = layout.is_strided() || (layout.core == Core::index && layout.child->is_strided());
   if (is_nest) return nullptr;
+  const bool is_list = layout.core == Core::segments;
+  if (is_list && (always_list || !may_be_table(layout))) return nullptr;
   const Layout core = core_of(layout);
   if (layout::segment_count(core) > listed_runs_limit) return nullptr;
   const std::vector<Segment> runs = runs_of(core);
-  const Offset block = std::accumulate(runs.begin(), runs.end(), Offset{0},
-                                       [](Offset a, const Segment& run) { return std::gcd(a, run.length); });
-  if (!always_list && layout.core_size / block <= table_entries_limit) return table_of(layout, runs, block);
-  return layout.core == Core::segments ? nullptr : list_of(layout, runs);
+  CommonBlock block;
+  for (const Segment& run : runs) block.add(run.length);
+  if (!always_list && layout.core_size / block.bytes() <= table_entries_limit) {
+    return table_of(layout, runs, block.bytes());
+  }
+  return list_of(layout, runs);
 }
 
 }  // namespace gapless::pack::gpu

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "pack/gpu/regimes/tree.hpp"
 
@@ -94,38 +95,45 @@ class Writer {
   }
 
   TreeRuns runs(const layout::Layout& layout) {
-    const std::size_t count = layout.offsets.size();
-    std::vector<Run> list;
-    list.reserve(count + 1);
-    Offset start = 0, bits = 0, farthest = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      list.push_back({start, layout.offsets[i] - start});
-      bits |= start | list.back().shift;
-      farthest = std::max({farthest, list.back().shift, -list.back().shift});
-      align_place(layout.offsets[i]);
-      start = layout.ends[i];
-      align_length(start);
+    const layout::OffsetTable offsets = layout.offsets.expanded(), ends = layout.ends.expanded();
+    return offsets.with_entries(
+        [&](auto places) { return ends.with_entries([&](auto run_ends) { return put_runs(places, run_ends); }); });
+  }
+
+  template <class Place, class End>
+  TreeRuns put_runs(std::span<const Place> places, std::span<const End> ends) {
+    Offset start = 0, start_bits = 0, place_bits = 0, shift_bits = 0, farthest = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const Offset shift = places[i] - start;
+      place_bits |= places[i];
+      shift_bits |= shift;
+      farthest = std::max({farthest, shift, -shift});
+      start = ends[i];
+      start_bits |= start;
     }
-    list.push_back({start, 0});
-    const int unit_shift = std::min(4, std::countr_zero(static_cast<std::uint64_t>(bits | start)));
+    align_place(place_bits);
+    align_length(start_bits);
+    const int unit_shift = std::min(4, std::countr_zero(static_cast<std::uint64_t>(start_bits | shift_bits)));
     const bool narrow = std::max(start, farthest) >> unit_shift <= std::numeric_limits<std::int32_t>::max();
-    return {narrow ? put_all(narrowed(list, unit_shift)) : put_all(list), narrow, unit_shift};
+    return {narrow ? put_runs_as<NarrowRun>(places, ends, unit_shift) : put_runs_as<Run>(places, ends, 0), narrow,
+            unit_shift};
   }
 
-  static std::vector<NarrowRun> narrowed(const std::vector<Run>& runs, int unit_shift) {
-    std::vector<NarrowRun> result;
-    result.reserve(runs.size());
-    for (const Run& run : runs) {
-      result.push_back(
-          {static_cast<std::uint32_t>(run.start >> unit_shift), static_cast<std::int32_t>(run.shift >> unit_shift)});
+  /// The runs in units of 1 << unit_shift bytes, and one more that starts where the last one ends.
+  template <class Entry, class Place, class End>
+  std::uint64_t put_runs_as(std::span<const Place> places, std::span<const End> ends, int unit_shift) {
+    const auto entry = [unit_shift](Offset start, Offset shift) {
+      return Entry{static_cast<decltype(Entry::start)>(start >> unit_shift),
+                   static_cast<decltype(Entry::shift)>(shift >> unit_shift)};
+    };
+    const std::uint64_t position = reserve((places.size() + 1) * sizeof(Entry));
+    Entry* const entries = reinterpret_cast<Entry*>(result_.bytes.data() + position);
+    Offset start = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      entries[i] = entry(start, places[i] - start);
+      start = ends[i];
     }
-    return result;
-  }
-
-  template <class T>
-  std::uint64_t put_all(const std::vector<T>& values) {
-    const std::uint64_t position = reserve(values.size() * sizeof(T));
-    std::memcpy(result_.bytes.data() + position, values.data(), values.size() * sizeof(T));
+    entries[places.size()] = entry(start, 0);
     return position;
   }
 

@@ -1,8 +1,13 @@
 // The forms that kernels get: the same function, and no more memory than a kernel's list may take.
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <random>
+#include <vector>
+
 #include "layout/datatype/datatype.hpp"
 #include "pack/gpu/describe/form.hpp"
+#include "seed.hpp"
 
 namespace gapless::tests {
 namespace {
@@ -50,6 +55,41 @@ TEST(Form, ShorterRunsAreListed) {
   const layout::Datatype child = layout::resized(layout::named(4, 4), 0, 12);
   const layout::LayoutPointer runs = layout::indexed(lengths, displacements, child).layout;
   EXPECT_EQ(pack::gpu::kernel_form(*runs), nullptr);
+}
+
+/// A list becomes a table where the greatest common divisor of all lengths, 64 bits long or shorter, makes a short one.
+TEST(Form, ListsOfRunsWithACommonBlockBecomeTables) {
+  std::mt19937_64 random(random_seed());
+  const auto number = [&](Offset low, Offset high) { return std::uniform_int_distribution<Offset>(low, high)(random); };
+  int tables = 0, lists = 0;
+  for (int sample = 0; sample < 300; ++sample) {
+    const Offset block = number(0, 3) == 0 ? number(1, Offset{1} << 40) : number(1, 24);
+    const Offset count = number(3, 9'000), longest = number(2, 20);
+    std::vector<Offset> lengths, displacements;
+    Offset end = number(0, 1000), common = 0, size = 0;
+    for (Offset i = 0; i < count; ++i) {
+      lengths.push_back(block * number(1, longest));
+      displacements.push_back(end);
+      common = std::gcd(common, lengths.back());
+      size += lengths.back();
+      end += lengths.back() + number(1, 9);
+    }
+    const layout::LayoutPointer list = layout::hindexed(lengths, displacements, layout::named(1, 1)).layout;
+    if (list->core != layout::Core::segments) continue;
+    const layout::LayoutPointer form = pack::gpu::kernel_form(*list);
+    const bool is_table = size / common <= pack::gpu::table_entries_limit;
+    ++(is_table ? tables : lists);
+    ASSERT_EQ(form != nullptr, is_table) << "sample " << sample;
+    EXPECT_EQ(pack::gpu::kernel_form(*list, true), nullptr);
+    if (!is_table) continue;
+    ASSERT_EQ(form->child->size, common) << "sample " << sample;
+    for (int i = 0; i < 100; ++i) {
+      const Offset k = number(0, size - 1);
+      ASSERT_EQ(layout::offset_of(*form, k), layout::offset_of(*list, k)) << "sample " << sample;
+    }
+  }
+  EXPECT_GT(tables, 20);
+  EXPECT_GT(lists, 20);
 }
 
 }  // namespace
