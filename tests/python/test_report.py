@@ -59,6 +59,22 @@ SHORT_LIVED = program(f"""
   }}
 """)
 
+# Receives whose messages come by header although the library could take them as they are.
+COUNTED = program(f"""
+  MPI_Datatype vector;
+  MPI_Type_vector(512, 1, 4, MPI_INT, &vector);
+  MPI_Type_commit(&vector);
+  for (int i = 0; i < {MESSAGES}; ++i) {{
+    MPI_Request request;
+    if (rank == 0) MPI_Isend(memory, 1, vector, 1, 0, MPI_COMM_WORLD, &request);
+    if (rank == 1) MPI_Irecv(memory, 512, MPI_INT, 0, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(memory, 1, vector, 0, 0, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(memory, 1, vector, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }}
+  MPI_Type_free(&vector);
+""")
+
 
 @pytest.fixture
 def run(gapless, tmp_path):
@@ -125,6 +141,24 @@ def test_slots_are_reported(run, gapless, tmp_path, kind, compiler, abi, name):
     text = gapless("report", tmp_path / "report").stdout
     assert re.search(r"^slots +sender +<4K +<8 ", text, re.MULTILINE)
     assert re.search(r"slots \d+", text.splitlines()[-1])
+
+
+@for_each_mpi
+def test_each_message_is_counted_once(run, tmp_path, kind, compiler, abi, name):
+    """By both ends, as what it became: also where a receive was the library's until a header came."""
+    for settings in ({"GAPLESS_SCHEME": "slots"}, {"GAPLESS_MODEL": "fixed"}, {}):
+        done = run(kind, compiler, COUNTED, GAPLESS_STATISTICS="1", **settings)
+        assert done.returncode == 0, done.stderr
+        for rank in (0, 1):
+            rows = json.loads((tmp_path / f"report.{rank}.json").read_text())["rows"]
+            for side in ("sender", "receiver"):
+                assert sum(row["messages"] for row in rows if row["side"] == side) == MESSAGES, (settings, rank, rows)
+                assert sum(row["bytes"] for row in rows if row["side"] == side) == MESSAGES * 2048
+            if "GAPLESS_SCHEME" in settings:
+                by_slots = [row["messages"] for row in rows if row["scheme"] == "slots"]
+                assert len(by_slots) == 2 and min(by_slots) > MESSAGES * 0.9
+        counts = [int(number) for number in re.findall(r"(\d+) messages?", done.stderr)]
+        assert sum(counts) == 4 * MESSAGES, done.stderr
 
 
 @pytest.mark.parametrize("kind, compiler", [row[:2] for row in LIBRARIES if row[0] == "mpich"][:1])

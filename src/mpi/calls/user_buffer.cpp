@@ -54,12 +54,27 @@ Owner owner_of(const UserBuffer& user) noexcept {
   return user.is_described() && !transfer::is_contiguous(user.buffer) ? Owner::ours : Owner::library;
 }
 
-void record_native(MPI_Count count, MPI_Datatype datatype) noexcept {
+namespace {
+
+/// Of a message that may be a mistake.
+std::size_t bytes_of(MPI_Count count, MPI_Datatype datatype) noexcept {
   const bool is_known = number_of(datatype) != 0 && datatype != MPI_DATATYPE_NULL && runtime::start();
   const MPI_Count size = count > 0 && is_known ? runtime::size_of(datatype) : 0;
-  const auto bytes = static_cast<std::size_t>(std::max<MPI_Count>(size * count, 0));
+  return static_cast<std::size_t>(std::max<MPI_Count>(size * count, 0));
+}
+
+}  // namespace
+
+void record_native(MPI_Count count, MPI_Datatype datatype, transfer::Side side) noexcept {
+  const std::size_t bytes = bytes_of(count, datatype);
   transfer::record(transfer::Scheme::native, bytes);
-  transfer::report_native(bytes);
+  transfer::report_native(bytes, side);
+}
+
+void take_back_native(MPI_Count count, MPI_Datatype datatype, transfer::Side side) noexcept {
+  const std::size_t bytes = bytes_of(count, datatype);
+  transfer::take_back(transfer::Scheme::native, bytes);
+  transfer::take_back_native(bytes, side);
 }
 
 }  // namespace gapless::mpi

@@ -102,6 +102,8 @@ enum class Owner {
 Owner owner_of(const UserBuffer& user) noexcept;
 
 /// Counts a message that goes to the library as it came.
-void record_native(MPI_Count count, MPI_Datatype datatype) noexcept;
+void record_native(MPI_Count count, MPI_Datatype datatype, transfer::Side side) noexcept;
+/// Undoes record_native() with the same arguments.
+void take_back_native(MPI_Count count, MPI_Datatype datatype, transfer::Side side) noexcept;
 
 }  // namespace gapless::mpi

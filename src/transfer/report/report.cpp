@@ -100,6 +100,11 @@ Row& row_of(const Buffer& buffer, Side side, Scheme scheme, std::size_t bytes) {
                         class_of(static_cast<std::uint64_t>(block))}];
 }
 
+/// Of messages of which nothing but the size is known.
+Row& native_row(std::size_t bytes, Side side) {
+  return report().rows[{static_cast<std::size_t>(Scheme::native), side == Side::receiver, class_of(bytes), 0}];
+}
+
 /// Of that layout or an equal one, since programs make the same type again and again.
 Type& type_of(const layout::LayoutPointer& layout) {
   auto& types = report().types;
@@ -136,6 +141,7 @@ void add(Add add_what) noexcept {
 json rows_to_json() {
   json rows = json::array();
   for (const auto& [key, row] : report().rows) {
+    if (row.messages == 0 && row.moved.count == 0 && row.sent.count == 0) continue;  // all taken back
     const auto& [scheme, is_received, bytes_class, block_class] = key;
     rows.push_back({{"scheme", name(static_cast<Scheme>(scheme))},
                     {"side", is_received ? "receiver" : "sender"},
@@ -211,11 +217,19 @@ void report_send(const Buffer& buffer, Scheme scheme, double ns, double predicte
   });
 }
 
-void report_native(std::size_t bytes) noexcept {
+void report_native(std::size_t bytes, Side side) noexcept {
   add([&] {
-    Row& row = report().rows[{static_cast<std::size_t>(Scheme::native), false, class_of(bytes), 0}];
+    Row& row = native_row(bytes, side);
     ++row.messages;
     row.bytes += bytes;
+  });
+}
+
+void take_back_native(std::size_t bytes, Side side) noexcept {
+  add([&] {
+    Row& row = native_row(bytes, side);
+    --row.messages;
+    row.bytes -= bytes;
   });
 }
 

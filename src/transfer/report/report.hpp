@@ -27,7 +27,9 @@ void record_moved(const Buffer& buffer, Side side, Scheme scheme) noexcept;
 /// A blocking call that has sent, and what was predicted of the message; not finite where nothing was.
 void report_send(const Buffer& buffer, Scheme scheme, double ns, double predicted_ns) noexcept;
 /// A message that went to the library as it came, before anything but its size was asked.
-void report_native(std::size_t bytes) noexcept;
+void report_native(std::size_t bytes, Side side) noexcept;
+/// Undoes report_native() with the same arguments.
+void take_back_native(std::size_t bytes, Side side) noexcept;
 
 /// Measures a movement where a report is wanted.
 class MovementClock {

@@ -31,6 +31,12 @@ void record(Scheme scheme, std::size_t bytes) noexcept {
   counter.bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
+void take_back(Scheme scheme, std::size_t bytes) noexcept {
+  Counter& counter = counters[static_cast<std::size_t>(scheme)];
+  counter.messages.fetch_sub(1, std::memory_order_relaxed);
+  counter.bytes.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
 void record_analysis() noexcept { analyses.fetch_add(1, std::memory_order_relaxed); }
 
 void record(const EndpointMessages& messages) noexcept {

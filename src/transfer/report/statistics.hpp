@@ -21,6 +21,9 @@ bool statistics_wanted() noexcept;
 /// Thread-safe.
 void record(Scheme scheme, std::size_t bytes) noexcept;
 
+/// Undoes record() with the same arguments: the message goes another way.
+void take_back(Scheme scheme, std::size_t bytes) noexcept;
+
 /// Counts an analysis of a datatype. Thread-safe.
 void record_analysis() noexcept;
 

@@ -139,7 +139,9 @@ class Receiving : public Side<Count> {
   /// False if the call must fail, with the error code in `code`.
   bool prepare(const char* function, int& code) noexcept {
     weigh_memory();
-    return prepare_by(start_and_wait, function, code);
+    if (!prepare_by(start_and_wait, function, code)) return false;
+    this->count_if_native(side);
+    return true;
   }
   /// prepare() of a persistent receive.
   bool reserve(const char* function, int& code) noexcept {
@@ -439,6 +441,7 @@ class Receiving : public Side<Count> {
   /// Takes the header that has landed, and wipes out its nonce in memory, so that the header is not taken twice.
   transfer::headers::Header take_header() noexcept {
     transfer::headers::note_header();
+    this->count_no_more(side);
     transfer::headers::Header header;
     std::memcpy(&header, landing(), sizeof header);
     transfer::headers::wipe(landing());

@@ -154,6 +154,7 @@ class Sending : public Side<Count> {
   bool prepare(const char* function, int& code) noexcept {
     weigh_memory();
     if (!prepare_by(start_and_wait, function, code)) return false;
+    if (!offer_) this->count_if_native(side);
     split();
     return true;
   }

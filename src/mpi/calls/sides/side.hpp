@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include "model/gpu.hpp"
 #include "mpi/calls/sides/packed_type.hpp"
@@ -69,16 +70,24 @@ class Side {
     return false;
   }
 
+  /// Counts the message among those that go to the library as they came, if it does. To be called once a message.
+  void count_if_native(transfer::Side side) noexcept {
+    if (!counts_native_messages || packs()) return;
+    is_counted_as_native_ = true;
+    record_native(count_, datatype_, side);
+  }
+  /// To be called when a header has come in the message's place.
+  void count_no_more(transfer::Side side) noexcept {
+    if (std::exchange(is_counted_as_native_, false)) take_back_native(count_, datatype_, side);
+  }
+
   /// Has `prepare` make the operation ready, if there is one, and makes the datatype of its packed bytes. Without host
   /// memory for the packed bytes, the message goes the library's own way if `may_be_native()`. False if the call must
   /// fail, with the error code in `code`.
   template <class Prepare, class MayBeNative>
   bool prepare_packed(Prepare prepare, transfer::Side side, bool may_split, MayBeNative may_be_native,
                       const char* function, int& code) noexcept {
-    if (!packs()) {
-      if (counts_native_messages) record_native(count_, datatype_);
-      return true;
-    }
+    if (!packs()) return true;
     transfer::Result result = prepare(*message_);
     if (result == transfer::Result::ok) {
       const bool is_on_gpu = message_->packed_location().kind == device::MemoryKind::device;
@@ -100,6 +109,7 @@ class Side {
   MPI_Datatype datatype_;
   UserBuffer user_;
   Owner owner_ = Owner::library;
+  bool is_counted_as_native_ = false;
   std::optional<transfer::Operation> message_;  ///< none where the message goes as the program gave it
   std::optional<PackedType<Count>> packed_type_;
 };
