@@ -56,8 +56,8 @@ constexpr fabric::Limits software_limits{.gather_entries = 4,
 
 }  // namespace
 
-/// One scheme's predictions for the sender and for the receiver, in nanoseconds (schemes/scheme.hpp says of what); NaN
-/// where it does not apply.
+/// One scheme's predictions for the sender and for the receiver, in nanoseconds (transfer/schemes/scheme.hpp says of
+/// what); NaN where it does not apply.
 struct gapless_prediction {
   const char* scheme;
   double ns[2];

@@ -69,8 +69,8 @@ struct Layout : std::enable_shared_from_this<Layout> {
   bool is_contiguous() const noexcept { return core == Core::block && modes.empty(); }
 };
 
-/// Structural equality. On canonical layouts (canonical.hpp) it decides whether two strided layouts are the same
-/// function, and whether two irregular ones within the recognition budget are.
+/// Structural equality. On canonical layouts (layout/algebra/canonical.hpp) it decides whether two strided layouts are
+/// the same function, and whether two irregular ones within the recognition budget are.
 bool operator==(const Layout& a, const Layout& b) noexcept;
 
 /// A hash that agrees with operator==.

@@ -15,8 +15,8 @@ struct Slots {
 
 extern "C" {
 
-/// One pair for each exported function, in the order of functions.def, extensions.def and additions.def. Before the
-/// first call they lead to gapless_shim_resolve.
+/// One pair for each exported function, in the order of mpi/table/functions.def, mpi/table/extensions.def and
+/// mpi/table/additions.def. Before the first call they lead to gapless_shim_resolve.
 extern gapless::shim::Slots gapless_shim_slots[];
 
 /// Called by a trampoline on the first call of any function: returns where this call goes on.

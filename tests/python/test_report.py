@@ -202,11 +202,12 @@ def test_what_a_profile_predicts_of_slots_is_reported(run, tmp_path, kind, compi
         ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"),
         ("MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_SIZE"),
         ("SLURM_STEP_NUM_NODES",),
+        ("FLUX_JOB_NNODES",),
         ("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_NODES"),  # mpirun of a job of Slurm's
     ],
 )
 def test_the_launcher_says_what_pairs_there_are(gapless, hello, tmp_path, kind, compiler, launcher, nodes, pair):
-    values = {"LOCAL_SIZE": str(2 // nodes), "WORLD_SIZE": "2", "NUM_NODES": str(nodes if len(launcher) == 1 else 4)}
+    values = {"LOCAL_SIZE": str(2 // nodes), "WORLD_SIZE": "2", "NODES": str(nodes if len(launcher) == 1 else 4)}
     settings = {name: value for name in launcher for end, value in values.items() if name.endswith(end)}
     settings["GAPLESS_REPORT"] = str(tmp_path / "r")
     assert gapless("run", hello(kind, compiler), **settings).returncode == 0

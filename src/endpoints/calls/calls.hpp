@@ -1,6 +1,6 @@
-// The calls that endpoints serve. Those of served.def get the endpoint before their arguments; those that complete
-// requests and messages, and those of groups, have the arguments alone, and stand in the place of the library's for
-// every handle.
+// The calls that endpoints serve. Those of endpoints/served.def get the endpoint before their arguments; those that
+// complete requests and messages, and those of groups, have the arguments alone, and stand in the place of the
+// library's for every handle.
 #pragma once
 
 #include "endpoints/endpoint.hpp"

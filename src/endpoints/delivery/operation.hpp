@@ -1,9 +1,9 @@
 // One send or receive of an endpoint, from its call to its completion, and how its bytes get there.
 //
-// Endpoints that share memory send through rings (rings/ring.hpp), which the receiver empties. Short messages are
-// copied in and out. The bytes of a long message the receiver copies from the sender's buffer; if the sender is another
-// process, perhaps from its outbox instead. All other bytes are the library's to move: the receiver takes such a
-// message out of the library by a matched probe, so that all messages of an endpoint are matched in one place and in
+// Endpoints that share memory send through rings (endpoints/rings/ring.hpp), which the receiver empties. Short messages
+// are copied in and out. The bytes of a long message the receiver copies from the sender's buffer; if the sender is
+// another process, perhaps from its outbox instead. All other bytes are the library's to move: the receiver takes such
+// a message out of the library by a matched probe, so that all messages of an endpoint are matched in one place and in
 // one order.
 //
 // Everything here happens under the lock of the operation's endpoint. Only complete() may be called by another

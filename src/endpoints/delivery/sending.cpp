@@ -253,7 +253,11 @@ Way way_of(Operation& send, const RankPlace& place, Mode mode) noexcept {
 /// Precondition: the operation's ring is there.
 void send_here(Operation& send, const Data& data, const RankPlace& place, Mode mode) {
   send.way = way_of(send, place, mode);
-  send.way == Way::by_library ? send_by_library(send, data, place, mode) : write_or_wait(send);
+  if (send.way == Way::by_library) {
+    send_by_library(send, data, place, mode);
+  } else {
+    write_or_wait(send);
+  }
 }
 
 /// The copy that a buffered send leaves behind.
@@ -350,7 +354,11 @@ void start_failed_send(Operation& operation, int destination, int tag, Context c
   const std::lock_guard lock(from.lock);
   if (!find_way(operation, place, tag, context)) return;
   operation.way = Way::failed;
-  operation.ring != nullptr ? write_or_wait(operation) : fail_on_lane(operation, place);
+  if (operation.ring != nullptr) {
+    write_or_wait(operation);
+  } else {
+    fail_on_lane(operation, place);
+  }
 }
 
 void start_send(Operation& operation, const Data& data, int destination, int tag, Context context, Mode mode) {

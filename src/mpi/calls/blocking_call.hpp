@@ -124,7 +124,7 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     const Simple simple = Base::template find_simple<only_side>(record, all, is_gpu_memory);
     if (!simple) return false;
     constexpr transfer::Side side = only_sends ? transfer::Side::sender : transfer::Side::receiver;
-    if (only_sends && transfer::choose_header(simple.buffer)) return false;
+    if (only_sends && transfer::goes_by_header(simple.buffer)) return false;
     const transfer::Scheme scheme = transfer::choose(simple.buffer, side);
     if (scheme == transfer::Scheme::packed)
       return Short::is_short(simple.buffer) && Short(simple.buffer, simple.may_get_header).call(all, code);

@@ -1,5 +1,5 @@
 // Entry points of point-to-point calls, made from the roles of their arguments: what all such calls have in common.
-// blocking_call.hpp has the blocking calls, requests/request_call.hpp the calls that return a request.
+// blocking_call.hpp has the blocking calls, mpi/requests/request_call.hpp the calls that return a request.
 //
 // A buffer that is ours travels as packed bytes on the program's own communicator and tag, so matching, ordering and
 // status are the library's, and the peer need not run gapless.

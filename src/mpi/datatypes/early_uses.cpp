@@ -170,17 +170,14 @@ void make_room(Set& set) noexcept {
   constexpr float next_to_nothing = 1;
   const float left_ns = is_large ? prices.analysis_ns : std::max(prices.analysis_ns - cost_ns, next_to_nothing);
   Set& set = set_of(number);
-#pragma GCC unroll 4
-  for (std::size_t way = 0; way < ways; ++way) {
-    if (set.handles[way].load(relaxed) != 0) continue;
-    set.handles[way].store(number, relaxed);
-    set.element_ns[way].store(element_ns, relaxed);
-    set.left_ns[way].store(left_ns, relaxed);
-    if (!is_large) return &type_cache::not_ours;
-    return record_for_use_slowly(memory, count, datatype, purpose, set, way);
+  const std::size_t way = way_of(set, 0);
+  if (way == ways) {
+    make_room(set);
+    return type_cache::find_slowly(datatype);
   }
-  make_room(set);
-  return type_cache::find_slowly(datatype);
+  enter(set, way, number, element_ns, left_ns);
+  if (!is_large) return &type_cache::not_ours;
+  return record_for_use_slowly(memory, count, datatype, purpose, set, way);
 }
 
 }  // namespace
@@ -188,13 +185,10 @@ void make_room(Set& set) noexcept {
 const TypeRecord* record_for_use(const void* memory, MPI_Count count, MPI_Datatype datatype, Purpose purpose) noexcept {
   const std::uintptr_t number = number_of(datatype);
   Set& set = set_of(number);
-#pragma GCC unroll 4
-  for (std::size_t way = 0; way < ways; ++way) {
-    if (set.handles[way].load(relaxed) != number || number == 0) continue;
-    if (set.left_ns[way].load(relaxed) <= 0) return type_cache::find_slowly(datatype);
-    return record_for_use_slowly(memory, count, datatype, purpose, set, way);
-  }
-  return record_for_first_use(memory, count, datatype, purpose);
+  const std::size_t way = number != 0 ? way_of(set, number) : ways;
+  if (way == ways) return record_for_first_use(memory, count, datatype, purpose);
+  if (set.left_ns[way].load(relaxed) <= 0) return type_cache::find_slowly(datatype);
+  return record_for_use_slowly(memory, count, datatype, purpose, set, way);
 }
 
 void set_prices() noexcept {

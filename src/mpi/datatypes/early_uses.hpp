@@ -41,6 +41,21 @@ extern std::array<Set, std::size_t{1} << set_bits> sets;
 
 inline Set& set_of(std::uintptr_t number) noexcept { return sets[slot_of(number, set_bits)]; }
 
+/// Which way of the set has that number, 0 for a free one; `ways` if none has.
+inline std::size_t way_of(const Set& set, std::uintptr_t number) noexcept {
+#pragma GCC unroll 4
+  for (std::size_t way = 0; way < ways; ++way) {
+    if (set.handles[way].load(std::memory_order_relaxed) == number) return way;
+  }
+  return ways;
+}
+
+inline void enter(Set& set, std::size_t way, std::uintptr_t number, float element_ns, float left_ns) noexcept {
+  set.handles[way].store(number, std::memory_order_relaxed);
+  set.element_ns[way].store(element_ns, std::memory_order_relaxed);
+  set.left_ns[way].store(left_ns, std::memory_order_relaxed);
+}
+
 /// For the end of a datatype.
 inline void forget(std::uintptr_t number) noexcept {
 #pragma GCC unroll 4
@@ -66,9 +81,7 @@ inline bool count_use(MPI_Count count, MPI_Datatype datatype, MPI_Count most_byt
   const std::uintptr_t number = number_of(datatype);
   if (number == 0) return false;
   Set& set = set_of(number);
-#pragma GCC unroll 4
-  for (std::size_t way = 0; way < ways; ++way) {
-    if (set.handles[way].load(relaxed) != number) continue;
+  if (const std::size_t way = way_of(set, number); way != ways) {
     const float element_ns = set.element_ns[way].load(relaxed);
     const float left_ns = set.left_ns[way].load(relaxed) - prices.use_ns - static_cast<float>(count) * element_ns;
     if (count < 0 || element_ns < 0 || left_ns <= 0) return false;
@@ -76,16 +89,12 @@ inline bool count_use(MPI_Count count, MPI_Datatype datatype, MPI_Count most_byt
     return true;
   }
   if (most_bytes >= prices.short_bytes || datatype == MPI_DATATYPE_NULL) return false;
-#pragma GCC unroll 4
-  for (std::size_t way = 0; way < ways; ++way) {
-    if (set.handles[way].load(relaxed) != 0) continue;
-    const float bytes_ns = prices.byte_ns * static_cast<float>(most_bytes);
-    set.handles[way].store(number, relaxed);
-    set.element_ns[way].store(count <= 1 ? bytes_ns : bytes_ns / static_cast<float>(count), relaxed);
-    set.left_ns[way].store(prices.analysis_ns - prices.use_ns - bytes_ns, relaxed);
-    return true;
-  }
-  return false;
+  const std::size_t way = way_of(set, 0);
+  if (way == ways) return false;
+  const float bytes_ns = prices.byte_ns * static_cast<float>(most_bytes);
+  enter(set, way, number, count <= 1 ? bytes_ns : bytes_ns / static_cast<float>(count),
+        prices.analysis_ns - prices.use_ns - bytes_ns);
+  return true;
 }
 
 /// The record for a use of a datatype that the type cache's table does not hold. Counts the use, and returns a record

@@ -182,10 +182,10 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
   const auto as_predicted = transfer::choose_always(transfer::HostWay::predicted);
   const bool is_native = transfer::choose(one, transfer::Side::sender) == transfer::Scheme::native;
   const bool is_listening = transfer::headers::is_listening(), is_whole = !described.is_lost_in_pieces;
-  record.one_is_native_in_message = is_native && is_whole && !(is_listening && transfer::choose_header(one));
+  record.one_is_native_in_message = is_native && is_whole && !(is_listening && transfer::goes_by_header(one));
   record.one_is_native_in_request =
-      is_whole && (is_native || !(transfer::is_worth_a_request(one) || transfer::choose_fabric(one))) &&
-      !(is_listening && transfer::choose_header(one, true));
+      is_whole && (is_native || !(transfer::is_worth_a_request(one) || transfer::goes_by_fabric(one))) &&
+      !(is_listening && transfer::goes_by_header(one, true));
   record.size = described.layout->size;
   record.one_is_lost_beside_gpu =
       !record.plain && would_lose_elements(static_cast<std::size_t>(record.size), described);

@@ -124,7 +124,7 @@ inline const TypeRecord* find_for_use(const void* memory, MPI_Count count, MPI_D
 /// those that the library makes of a program's arguments end with it. Precondition: no call is under way.
 void clear_table() noexcept;
 
-/// Ends the datatype's record. For the attribute's delete callback (lifetime/runtime.cpp).
+/// Ends the datatype's record. For the attribute's delete callback (mpi/lifetime/runtime.cpp).
 int forget(MPI_Datatype handle, int keyval, void* record, void* extra_state);
 
 }  // namespace type_cache

@@ -1,4 +1,4 @@
-// The entry points of extensions.def.
+// The entry points of mpi/table/extensions.def.
 #pragma once
 
 #include <vector>

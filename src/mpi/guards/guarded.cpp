@@ -1,6 +1,8 @@
 // A call that would hand GPU memory to a library that cannot read it is staged through host memory, or ends in a clear
-// MPI error instead of a crash. Collectives on noncontiguous host memory are packed where that is faster. Where no GPU
-// is in use and datatypes are plain, a guard is a test, a look-up for each datatype and a jump.
+// MPI error instead of a crash. Collectives on noncontiguous host memory are packed where that is faster, and exchanges
+// and reductions of GPU memory go by messages where all ranks agree (calls/by_messages/). Before a guarded call, and
+// before one that waits alone, sends that were deferred leave. Where no GPU is in use, nothing is deferred and
+// datatypes are plain, a guard is a test, a look-up for each datatype and a jump.
 #include "mpi/guards/guarded.hpp"
 
 #include <algorithm>
@@ -192,24 +194,18 @@ struct Waiting<Row, int (*)(Arguments...)> {
   }
 };
 
-template <class Row>
-void add_waiting(std::vector<gapless_variant_entry>& entries, const char* name) {
-  if (Row::native_function() == nullptr) return;
-  entries.push_back({name, reinterpret_cast<void*>(&Waiting<Row, decltype(Row::native_function())>::call)});
-}
-
-template <class Row>
+template <template <class, class> class Entry, class Row>
 void add(std::vector<gapless_variant_entry>& entries, const char* name) {
   if (Row::native_function() == nullptr) return;
-  entries.push_back({name, reinterpret_cast<void*>(&Guard<Row, decltype(Row::native_function())>::call)});
+  entries.push_back({name, reinterpret_cast<void*>(&Entry<Row, decltype(Row::native_function())>::call)});
 }
 
 }  // namespace
 
 void add_guarded_entries(std::vector<gapless_variant_entry>& entries) {
 #define GAPLESS_ADD_intercepted(name)
-#define GAPLESS_ADD_guarded(name) GAPLESS_IF_DECLARED(name, add<table::rows::name>(entries, #name);)
-#define GAPLESS_ADD_waiting(name) GAPLESS_IF_DECLARED(name, add_waiting<table::rows::name>(entries, #name);)
+#define GAPLESS_ADD_guarded(name) GAPLESS_IF_DECLARED(name, add<Guard, table::rows::name>(entries, #name);)
+#define GAPLESS_ADD_waiting(name) GAPLESS_IF_DECLARED(name, add<Waiting, table::rows::name>(entries, #name);)
 #define GAPLESS_ADD_endpoints(name)
 #define GAPLESS_ADD_passed(name)
 #define GAPLESS_FUNCTION(name, mark, since, roles) GAPLESS_ADD_##mark(name)

@@ -17,6 +17,7 @@
 
 #include "base/settings.hpp"
 #include "mpi/lifetime/errors_returned.hpp"
+#include "mpi/lifetime/nodes.hpp"
 #include "mpi/lifetime/own_attribute.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
@@ -182,7 +183,7 @@ bool is_within_world(MPI_Comm communicator) noexcept {
 namespace {
 
 /// Has every rank gapless, and does some other node have ranks?
-bool has_nodes() noexcept { return settings().all_ranks && runtime::is_job_on_several_nodes(); }
+bool has_nodes() noexcept { return settings().all_ranks && is_job_on_several_nodes(); }
 
 void listen() noexcept {
   if (!transfer::headers::are_wanted()) return;

@@ -279,39 +279,6 @@ std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> library_version() noexcept {
 
 namespace {
 
-/// What the launcher says; asking the library is a collective operation.
-std::optional<bool> says_several_nodes() noexcept {
-  struct Launcher {
-    const char *here, *everywhere;  ///< how many processes
-  };
-  // Of Open MPI, Hydra (MPICH, Intel MPI), MVAPICH and Cray's PALS.
-  constexpr Launcher launchers[] = {{"OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"},
-                                    {"MPI_LOCALNRANKS", "PMI_SIZE"},
-                                    {"MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_SIZE"},
-                                    {"PMI_LOCAL_SIZE", "PMI_SIZE"}};
-  for (const Launcher& launcher : launchers) {
-    const char* const here = std::getenv(launcher.here);
-    const char* const everywhere = std::getenv(launcher.everywhere);
-    if (here != nullptr && everywhere != nullptr) return std::strcmp(here, everywhere) != 0;
-  }
-  // Other launchers may be what srun has started, so it is asked last.
-  const char* const nodes = std::getenv("SLURM_STEP_NUM_NODES");
-  return nodes == nullptr ? std::nullopt : std::optional(std::strcmp(nodes, "1") != 0);
-}
-
-std::optional<bool> several_nodes() noexcept {
-  static const std::optional<bool> answer = says_several_nodes();
-  return answer;
-}
-
-}  // namespace
-
-bool is_job_on_several_nodes() noexcept { return several_nodes().value_or(false); }
-
-bool is_job_on_one_node() noexcept { return !several_nodes().value_or(true); }
-
-namespace {
-
 // Set up inside MPI_Init, on the thread that calls it: later, splitting MPI_COMM_SELF could meet a collective of the
 // program on it.
 int initialize(int* count, char*** arguments) {

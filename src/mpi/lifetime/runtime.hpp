@@ -44,12 +44,6 @@ inline bool is_multithreaded() noexcept { return internal::multithreaded.load(st
 /// Is this the only process of MPI_COMM_WORLD? False without a world.
 bool is_alone() noexcept;
 
-/// Do all processes of the job run on this node? False where that is not known.
-bool is_job_on_one_node() noexcept;
-
-/// Does the launcher say that they run on several? False where that is not known.
-bool is_job_on_several_nodes() noexcept;
-
 /// What the library says of its version.
 std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> library_version() noexcept;
 

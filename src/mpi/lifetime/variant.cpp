@@ -11,6 +11,7 @@
 #include "mpi/datatypes/early_uses.hpp"
 #include "mpi/guards/extensions.hpp"
 #include "mpi/guards/guarded.hpp"
+#include "mpi/lifetime/nodes.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/entry_points.hpp"
 #include "mpi/table/library_traits.hpp"
@@ -40,7 +41,7 @@ void add_intercepted_entries(std::vector<gapless_variant_entry>& entries) {
 
 void set_library_profile() noexcept {
   constexpr const model::HostProfile& built_in = is_open_mpi ? model::open_mpi_on_host : model::mpich_on_host;
-  if (runtime::is_job_on_several_nodes()) model::change_profile().pair = model::Pair::other_node;
+  if (is_job_on_several_nodes()) model::change_profile().pair = model::Pair::other_node;
   transfer::use_profile(built_in, runtime::library_version().data());
 }
 

@@ -106,7 +106,10 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   *index = claims.settled();
   const int code = *index != MPI_UNDEFINED ? native.Wait(&requests[*index], status.get())
                                            : native.Waitany(count, requests, index, status.get());
-  if (*index == MPI_UNDEFINED) return status.deliver(), code;
+  if (*index == MPI_UNDEFINED) {
+    status.deliver();
+    return code;
+  }
   return claims.raised(code, claims.complete(*index, code, status));
 }
 
@@ -120,7 +123,10 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   *index = claims.settled();
   const int code = *index != MPI_UNDEFINED ? native.Test(&requests[*index], flag, status.get())
                                            : native.Testany(count, requests, index, flag, status.get());
-  if (*index == MPI_UNDEFINED) return status.deliver(), code;
+  if (*index == MPI_UNDEFINED) {
+    status.deliver();
+    return code;
+  }
   return claims.raised(code, claims.complete(*index, code, status));
 }
 
@@ -211,7 +217,10 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
   const int code = *index != MPI_UNDEFINED
                        ? native.Request_get_status(copy.data()[*index], flag, status.get())
                        : native.Request_get_status_any(count, copy.data(), index, flag, status.get());
-  if (*index == MPI_UNDEFINED) return status.deliver(), code;
+  if (*index == MPI_UNDEFINED) {
+    status.deliver();
+    return code;
+  }
   return claims.raised(code, claims.look(*index, code, status));
 }
 
@@ -238,7 +247,7 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
 }
 #endif
 
-/// The receive of a request that needs a look alone (looked_at.hpp); null for any other request.
+/// The receive of a request that needs a look alone (mpi/requests/receives/looked_at.hpp); null for any other request.
 looked_at::Receive* look_at(const MPI_Request* request) noexcept {
   return looked_at::are_any() && request != nullptr ? looked_at::find(*request) : nullptr;
 }

@@ -1,5 +1,5 @@
 // Messages that return a request. The call packs; the call that completes the request unpacks
-// (requests/completion.cpp).
+// (mpi/requests/completion.cpp).
 #include "mpi/requests/request_call.hpp"
 #include "mpi/table/entry_points.hpp"
 

@@ -23,7 +23,7 @@ inline bool are_none() noexcept { return internal::outstanding.load(std::memory_
 /// Messages and persistent requests that are outstanding, freed ones included.
 inline std::size_t how_many() noexcept { return internal::outstanding.load(std::memory_order_relaxed); }
 
-/// Counts receives that are kept elsewhere (requests/receives/looked_at.hpp): `more` of them, or fewer if negative.
+/// Counts receives that are kept elsewhere (mpi/requests/receives/looked_at.hpp): `more` of them, or fewer if negative.
 void count_outstanding(std::ptrdiff_t more) noexcept;
 
 /// Does a call that completes an array of requests, or that looks at a request, raise the error without naming a
@@ -55,8 +55,8 @@ void have_as_native(Pending* pending, MPI_Request handle, std::uint64_t kind) no
 /// The message is not outstanding any more.
 void remove(Pending* pending) noexcept;
 
-/// Need these requests nobody's attention but the library's, and that of looked_at.hpp? True where no message of them
-/// is outstanding here, and no freed request waits to be completed.
+/// Need these requests nobody's attention but the library's, and that of mpi/requests/receives/looked_at.hpp? True
+/// where no message of them is outstanding here, and no freed request waits to be completed.
 bool are_native(int count, const MPI_Request* requests) noexcept;
 /// The message of that handle; null if no message of ours has the handle, or a call is completing the message and no
 /// other can.

@@ -8,7 +8,7 @@
 // A message in host memory that gapless packs has another request beside its own, of the program's memory as it is.
 // Messages that are started in a row are tried together (mpi/calls/tried/burst.hpp): each start takes one of the two
 // requests. Calls that complete the message have the request in use in their list while they ask the library
-// (requests/claims.hpp).
+// (mpi/requests/claims.hpp).
 #include <algorithm>
 #include <optional>
 

@@ -293,7 +293,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     const TypeRecord* record = Base::template find_gaps<side>(all);
     if (record == nullptr || !requests::are_none_deferred()) return false;
     const auto simple = Base::template find_simple<side>(*record, all, requests::is_on_gpu);
-    return simple && !transfer::choose_header(simple.buffer, true) &&
+    return simple && !transfer::goes_by_header(simple.buffer, true) &&
            Base::is_native_choice(simple.buffer, transfer::Side::sender);
   }
 

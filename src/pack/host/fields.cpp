@@ -25,10 +25,6 @@ Bounds bounds_of(const Field& field) noexcept {
   return bounds;
 }
 
-Loop loop(Offset count, Offset stride, Offset unit, Dense dense) noexcept {
-  return dense == Dense::destination ? Loop{count, stride, unit} : Loop{count, unit, stride};
-}
-
 }  // namespace
 
 bool Fields::add(Offset memory, Offset packed, const Layout& strided) noexcept {
@@ -99,11 +95,11 @@ Nest Fields::nest(const Field& field, Offset records, const Level& level, Dense 
   Nest nest;
   nest.length = field.length;
   nest.depth = 0;
-  nest.loops[nest.depth++] = loop(records, level.stride, level.unit, dense);
+  nest.loops[nest.depth++] = loop_of(records, level.stride, level.unit, dense);
   if (field.layout != nullptr) {
     Offset unit = field.length;
     for (const Mode& mode : field.layout->modes) {
-      nest.loops[nest.depth++] = loop(mode.count, mode.stride, unit, dense);
+      nest.loops[nest.depth++] = loop_of(mode.count, mode.stride, unit, dense);
       unit *= mode.count;
     }
     // The longest of the two innermost loops runs inside.
@@ -115,11 +111,11 @@ Nest Fields::nest(const Field& field, Offset records, const Level& level, Dense 
 Pair Fields::pair(int first, Offset records, const Level& level, Dense dense) const noexcept {
   const Field& one = field[first];
   const Field& other = field[first + 1];
-  const Loop gaps = loop(0, other.memory - one.memory, other.packed - one.packed, dense);
+  const Loop gaps = loop_of(0, other.memory - one.memory, other.packed - one.packed, dense);
   return {{one.length, other.length},
           gaps.source_stride,
           gaps.destination_stride,
-          loop(records, level.stride, level.unit, dense)};
+          loop_of(records, level.stride, level.unit, dense)};
 }
 
 }  // namespace gapless::pack::host

@@ -6,7 +6,7 @@
 
 namespace gapless::pack::host {
 
-// The same type as layout::Offset; the kernels include no layout header (see kernels.hpp).
+// The same type as layout::Offset; the kernels include no layout header (see pack/host/kernels/kernels.hpp).
 using Offset = std::int64_t;
 
 /// One loop of a nest.

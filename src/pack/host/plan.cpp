@@ -14,10 +14,6 @@ constexpr Offset reused_rows = 128;
 // Few enough for the lines read to stay in one set of that cache, if their stride is a power of two.
 constexpr Offset strip_width = 8;
 
-Loop loop_of(Offset count, Offset stride, Offset unit, Dense dense) noexcept {
-  return dense == Dense::destination ? Loop{count, stride, unit} : Loop{count, unit, stride};
-}
-
 Offset sparse_stride(const Loop& loop, Dense dense) noexcept {
   return dense == Dense::destination ? loop.source_stride : loop.destination_stride;
 }

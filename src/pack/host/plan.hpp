@@ -35,6 +35,11 @@ bool make_plan(const Layout& layout, Mode outer, Plan& plan) noexcept;
 
 /// Which side of a nest has the packed bytes.
 enum class Dense : std::uint8_t { destination, source };
+
+/// A loop that goes `stride` bytes in memory and `unit` bytes in the packed stream.
+constexpr Loop loop_of(Offset count, Offset stride, Offset unit, Dense dense) noexcept {
+  return dense == Dense::destination ? Loop{count, stride, unit} : Loop{count, unit, stride};
+}
 /// The nest that moves the first `top` levels of a plan whose core is a block, with `count` repetitions of the
 /// outermost.
 Nest make_nest(const Plan& plan, int top, Offset count, Dense dense) noexcept;
@@ -47,7 +52,7 @@ Nest make_nest(const Layout& layout, Dense dense) noexcept;
 bool is_injective(const Nest& nest, Dense dense) noexcept;
 
 /// A nest that is a transpose of elements of 1, 2, 4, 8 or 16 bytes, at `rows` neighbouring places on one side and
-/// `columns` on the other, with further loops around it. See Transposer in kernels.hpp.
+/// `columns` on the other, with further loops around it. See Transposer in pack/host/kernels/kernels.hpp.
 struct Transpose {
   int log2_length;
   Offset rows, columns;

@@ -5,8 +5,8 @@
 // four times that in page-locked memory and in GPU memory, which take the driver a hundred times as long to allocate as
 // a message takes. Buffers of the length that the thread has not used for longest make room for others. The process
 // keeps longer buffers (long_buffers.hpp). Page-locked memory, used or not, is bounded too: where there is no more, a
-// message goes through segments (segments.hpp). Buffers that a GPU uses end with the GPU's context: kept buffers are
-// forgotten once the GPU has another context.
+// message goes through segments (transfer/segments.hpp). Buffers that a GPU uses end with the GPU's context: kept
+// buffers are forgotten once the GPU has another context.
 //
 // An error handler of the program may leave a call by longjmp, and then no destructor runs. So host buffers of objects
 // on the thread's stack are watched, and taken back once the thread is in a frame above the object.

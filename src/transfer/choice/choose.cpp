@@ -181,7 +181,7 @@ Choice from_memo(const ChoiceMemo& memo, layout::Offset count, Make make) noexce
 /// The scheme that is forced, where the memory allows it, else the one with the least prediction.
 Scheme forced_or_least(const Buffer& buffer, Side side) noexcept {
   for (const Scheme scheme : schemes_of_one_process) {
-    if (is_any_forced() && is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
+    if (is_forced(scheme) && schemes::of(scheme).applies(buffer)) return scheme;
   }
   return least(buffer, side, std::nullopt).value_or(Scheme::native);
 }
@@ -289,7 +289,7 @@ double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept {
 
 Scheme choose(const Buffer& buffer, Side side) noexcept {
   // A message that may go by a fabric is packed, also for a peer that the fabric does not reach.
-  if (rdma::is_wanted() && !is_any_forced() && schemes::packed.applies(buffer) && choose_fabric(buffer))
+  if (rdma::is_wanted() && !is_any_forced() && schemes::packed.applies(buffer) && goes_by_fabric(buffer))
     return Scheme::packed;
   return choose_without_fabric(buffer, side);
 }
@@ -324,7 +324,7 @@ Scheme header_scheme(const Buffer& buffer) noexcept {
   return is_too_long_for_slots(buffer) ? Scheme::direct : Scheme::slots;
 }
 
-bool choose_header(const Buffer& buffer, bool gets_request) noexcept {
+bool goes_by_header(const Buffer& buffer, bool gets_request) noexcept {
   const HostChoice choice = host_choice(buffer);
   return gets_request ? choice.request_goes_by_header : choice.goes_by_header;
 }
@@ -337,7 +337,7 @@ bool may_go_direct_from_host(const Buffer& buffer) noexcept {
   return is_too_long_for_slots(buffer) && (!is_any_forced() || is_forced(Scheme::direct));
 }
 
-bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept {
+bool goes_direct(const Buffer& buffer, model::Pair pair) noexcept {
   if (!may_go_direct(buffer)) return false;
   if (is_any_forced()) return is_forced(Scheme::direct);
   const std::optional<Scheme> other = least(buffer, Side::sender, std::nullopt);
@@ -365,13 +365,13 @@ double predict_in_node_ns(Scheme scheme, const Buffer& buffer, model::Pair pair)
 
 Scheme choose_in_node(const Buffer& buffer, model::Pair pair) noexcept {
   if (!buffer.location.is_cpu_addressable()) {
-    return choose_direct(buffer, pair) ? Scheme::direct : choose(buffer, Side::sender);
+    return goes_direct(buffer, pair) ? Scheme::direct : choose(buffer, Side::sender);
   }
-  const bool goes_by_header = !is_contiguous(buffer) && choose_header(buffer);
-  return goes_by_header ? header_scheme(buffer) : choose(buffer, Side::sender);
+  const bool has_header = !is_contiguous(buffer) && goes_by_header(buffer);
+  return has_header ? header_scheme(buffer) : choose(buffer, Side::sender);
 }
 
-bool choose_fabric(const Buffer& buffer) noexcept {
+bool goes_by_fabric(const Buffer& buffer) noexcept {
   if (!rdma::is_wanted() || buffer.size() < rdma::least_bytes) return false;
   const int what = forced().load(std::memory_order_relaxed);
   if (what != no_scheme) return what >= static_cast<int>(Scheme::fabric_pipelined);

@@ -17,8 +17,8 @@ namespace gapless::transfer {
 Scheme choose(const Buffer& buffer, Side side) noexcept;
 /// The best scheme but for `best`; none where no other applies.
 std::optional<Scheme> next_best(const Buffer& buffer, Side side, Scheme best) noexcept;
-/// The predicted time of a scheme that applies, in nanoseconds; schemes/scheme.hpp says of what. `never_ns` where other
-/// schemes are measured and this one is not.
+/// The predicted time of a scheme that applies, in nanoseconds; transfer/schemes/scheme.hpp says of what. `never_ns`
+/// where other schemes are measured and this one is not.
 double predict_ns(Scheme scheme, const Buffer& buffer, Side side) noexcept;
 /// The predicted times of one side's movement of the bytes, and of a whole message from call to call, in nanoseconds.
 /// Infinite where only differences between schemes are known.
@@ -33,7 +33,7 @@ Scheme choose_packing(const Buffer& buffer) noexcept;
 /// buffer too long for slots.
 Scheme header_scheme(const Buffer& buffer) noexcept;
 /// Does a buffer in host memory go by header to a process that listens? As forced, else as predicted.
-bool choose_header(const Buffer& buffer, bool gets_request = false) noexcept;
+bool goes_by_header(const Buffer& buffer, bool gets_request = false) noexcept;
 /// Does packing host memory gain more than a request costs?
 bool is_worth_a_request(const Buffer& buffer) noexcept;
 /// Is a buffer in GPU memory long enough to go direct?
@@ -43,7 +43,7 @@ bool may_go_direct(const Buffer& buffer) noexcept;
 bool may_go_direct_from_host(const Buffer& buffer) noexcept;
 /// Does a buffer in GPU memory go direct to a process that can map this process's GPU memory, and whose GPU is at the
 /// distance `pair`? As forced, else as predicted.
-bool choose_direct(const Buffer& buffer, model::Pair pair) noexcept;
+bool goes_direct(const Buffer& buffer, model::Pair pair) noexcept;
 /// For a message to a process of the node that listens: the predicted time of a scheme, and the scheme that is chosen.
 /// For GPU memory, that process can map this process's memory, and its GPU is at the distance `pair`. The time is in
 /// nanoseconds: of host memory one side's, beside the library's own way; of GPU memory the whole message's; `never_ns`
@@ -52,7 +52,7 @@ double predict_in_node_ns(Scheme scheme, const Buffer& buffer, model::Pair pair)
 Scheme choose_in_node(const Buffer& buffer, model::Pair pair) noexcept;
 /// Is a buffer, noncontiguous in host memory or any in GPU memory, offered to the fabric that the settings ask for? As
 /// forced, else as predicted.
-bool choose_fabric(const Buffer& buffer) noexcept;
+bool goes_by_fabric(const Buffer& buffer) noexcept;
 /// What choose() says where the peer cannot be reached by the fabric.
 Scheme choose_without_fabric(const Buffer& buffer, Side side) noexcept;
 

@@ -28,7 +28,7 @@ inline constexpr std::uint64_t all_slots = ~std::uint64_t{0};  ///< a bit each
 struct alignas(64) SlotWords {
   static constexpr std::uint32_t has_failed = ~std::uint32_t{0};
   std::atomic<std::uint32_t> packed;        ///< slots of the message that the sender has filled, or has_failed
-  std::atomic<std::uint32_t> communicator;  ///< this and the next: headers/lost_slots.hpp
+  std::atomic<std::uint32_t> communicator;  ///< this and the next: transfer/headers/lost_slots.hpp
   std::atomic<std::int32_t> tag;
   std::atomic<std::uint64_t> slots;    ///< all slots of the message, a bit each
   std::atomic<std::uint64_t> message;  ///< the message's number; 0: no slots, or none to look for when lost
@@ -103,7 +103,7 @@ struct InboxHead {
   std::uint64_t magic;
   Speaker speaker;
   std::atomic<bool> has_ended;                        ///< the process receives nothing more
-  std::atomic<bool> is_called;                        ///< a peer would send headers: headers/attention.hpp
+  std::atomic<bool> is_called;                        ///< a peer would send headers: transfer/headers/attention.hpp
   std::atomic<bool> is_attentive;                     ///< the process looks at all that it receives
   std::atomic<bool> lands_on_gpu;                     ///< the last message too long for slots has gone into GPU memory
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
@@ -117,7 +117,7 @@ struct InboxHead {
   RingWords rings[ring_count];
   PullWords pulls[pull_count];
   FreedAllocations freed;
-  // Of headers/exported/freed.hpp.
+  // Of transfer/headers/exported/freed.hpp.
   std::atomic<bool> answers_calls;            ///< set before this process maps memory of another one
   std::atomic<std::uint32_t> freed_calls;     ///< how often peers have called for freed memory to be unmapped
   std::atomic<std::uint32_t> freed_answered;  ///< how many of the calls are answered

@@ -1,7 +1,7 @@
 // Who speaks headers: this process once it listens, and the peers of its node that are in the registry.
 //
 // A process has an inbox before it is in the registry. A peer that finds the process there may send headers once the
-// inbox says that the process is attentive (headers/attention.hpp).
+// inbox says that the process is attentive (transfer/headers/attention.hpp).
 #pragma once
 
 #include <atomic>

@@ -3,8 +3,8 @@
 // Mapping takes the driver milliseconds, and memory that a peer has mapped stays allocated after the program has freed
 // it. So a peer is told of an allocation once several messages to that peer have come out of the allocation, and of no
 // allocation that the peer would not keep mapped (device::OpenedMemory). The peer maps allocations beside the messages,
-// like exported memory (headers/exported/introductions.hpp), and is told what the program has freed
-// (headers/exported/freed.hpp).
+// like exported memory (transfer/headers/exported/introductions.hpp), and is told what the program has freed
+// (transfer/headers/exported/freed.hpp).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // GPU reads the parts in the sender's memory, and one word says that the receiver needs no part any more.
 //
 // Both processes are in the exchanging call, where each may wait for the other. So the sender copies nothing out for a
-// late receiver, unlike the sender of a single message (pulls/offer.hpp).
+// late receiver, unlike the sender of a single message (transfer/pulls/offer.hpp).
 #pragma once
 
 #include <cstddef>

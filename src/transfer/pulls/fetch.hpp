@@ -1,4 +1,4 @@
-// The receiver's side of a message that the receiver's GPU reads in the sender's memory (pulls/offer.hpp).
+// The receiver's side of a message that the receiver's GPU reads in the sender's memory (transfer/pulls/offer.hpp).
 #pragma once
 
 #include <cstddef>

@@ -58,7 +58,7 @@ Result await_default_stream(int device) noexcept {
 /// Is no other way sooner? Between peer GPUs, with no scheme forced and nothing measured, the length alone decides.
 bool is_chosen(const Buffer& buffer, model::Pair pair) noexcept {
   const bool may_be_other = is_any_forced() || pair != model::Pair::peer_gpu || model::profile().measured != nullptr;
-  if (may_be_other) return choose_direct(buffer, pair);
+  if (may_be_other) return goes_direct(buffer, pair);
   return static_cast<std::size_t>(buffer.size()) >= schemes::least_direct_bytes;
 }
 

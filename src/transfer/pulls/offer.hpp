@@ -4,10 +4,10 @@
 // The program's memory is needed until the receiver has read the message; one word in shared memory says when. A
 // receiver that has posted its receive may still be late, because it waits for something else. So a sender that has
 // waited for a while claims the message back by that word, and packs the message into exported memory
-// (schemes/direct.hpp), where the receiver finds the copy. No sender waits for a receiver that waits for something
-// else. A thread is needed only for a copy that exported memory cannot hold as a whole. A receiver that has let its
-// sender wait for a few messages gets later ones packed: its program may wait for all of its sends before it looks at a
-// receive.
+// (transfer/schemes/direct.hpp), where the receiver finds the copy. No sender waits for a receiver that waits for
+// something else. A thread is needed only for a copy that exported memory cannot hold as a whole. A receiver that has
+// let its sender wait for a few messages gets later ones packed: its program may wait for all of its sends before it
+// looks at a receive.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The schemes by which two processes move one message beside the MPI library. `choose` never takes one of them for a
-// buffer: the sender offers the message in a header (headers/offers.hpp), and the receiver chooses.
+// buffer: the sender offers the message in a header (transfer/headers/offers.hpp), and the receiver chooses.
 #include "model/model.hpp"
 #include "transfer/schemes/scheme.hpp"
 

@@ -25,12 +25,12 @@ DirectOffer::Accepted DirectOffer::accepted_by(Inbox& inbox, const Buffer& buffe
   if (on_gpu.is_there(buffer.location.device)) {
     const headers::Answer answer = headers::introduce(inbox, inbox.introduction, on_gpu.handle());
     const bool is_accepted = answer.kind == Kind::accepted;
-    if (is_accepted && choose_direct(buffer, answer.pair)) return {&on_gpu, answer.pair};
+    if (is_accepted && goes_direct(buffer, answer.pair)) return {&on_gpu, answer.pair};
     if (is_accepted || answer.kind == Kind::none) return {};
   }
   constexpr model::Pair pair = model::Pair::same_node;
   const bool is_this_process = inbox.speaker().process == headers::own_process();
-  if (is_this_process || !choose_direct(buffer, pair)) return {};
+  if (is_this_process || !goes_direct(buffer, pair)) return {};
   ExportedPool& on_host = headers::own_pool_on_host();
   if (!on_host.is_there(buffer.location.device)) return {};
   const headers::Answer answer = headers::introduce(inbox, inbox.introduction_on_host, on_host.handle());
@@ -73,7 +73,7 @@ bool DirectOffer::secure(const Buffer& buffer, Inbox& inbox, bool may_stay, std:
                          headers::Header& header) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
   // Asked first for the nearest pair: a program whose messages have better ways exports no memory.
-  if (!choose_direct(buffer, model::Pair::peer_gpu)) return false;
+  if (!goes_direct(buffer, model::Pair::peer_gpu)) return false;
   const Accepted accepted = accepted_by(inbox, buffer);
   if (accepted.pool == nullptr) return false;
   pair_ = accepted.pair;

@@ -36,7 +36,8 @@ void note_shortage(headers::InboxHead& head) noexcept {
 }
 
 /// Takes `count` free slots, beginning with the next in turn: slots that are used in turn have left both sides' caches
-/// when they are used again, and so are written sooner. Sequentially consistent, as headers/attention.hpp needs it.
+/// when they are used again, and so are written sooner. Sequentially consistent, as transfer/headers/attention.hpp
+/// needs it.
 bool take(Inbox& inbox, unsigned count, SlotsWay& way) noexcept {
   auto& free_slots = inbox.head().free_slots;
   std::uint64_t free = free_slots.load(std::memory_order_acquire);

@@ -205,9 +205,9 @@ thread_local HostWay in_force = HostWay::predicted;
 ScopedValue<HostWay> choose_always(HostWay way) noexcept { return {in_force, way}; }
 Scheme choose(const Buffer&, Side) noexcept { return in_force == HostWay::predicted ? Scheme::packed : Scheme::native; }
 Scheme choose_packing(const Buffer&) noexcept { return Scheme::packed; }
-bool choose_header(const Buffer&, bool) noexcept { return false; }
+bool goes_by_header(const Buffer&, bool) noexcept { return false; }
 bool is_worth_a_request(const Buffer&) noexcept { return true; }
-bool choose_fabric(const Buffer&) noexcept { return false; }
+bool goes_by_fabric(const Buffer&) noexcept { return false; }
 bool is_forced(Scheme) noexcept { return false; }
 double part_saving_ns(const Buffer&) noexcept { return 0; }
 namespace headers::internal {

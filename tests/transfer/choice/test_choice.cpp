@@ -246,7 +246,7 @@ TEST_F(Choice, GpuMemoryFollowsWhatChanges) {
 TEST_F(Choice, GpuMemoryGoesDirectWhereThatIsSooner) {
   const auto goes_direct = [&](layout::Offset bytes, model::Pair pair) {
     const auto type = described(layout::vector(bytes / 8, 8, 16, byte_));
-    return transfer::choose_direct({&type, 1, nullptr, Location{MemoryKind::device, 0}}, pair);
+    return transfer::goes_direct({&type, 1, nullptr, Location{MemoryKind::device, 0}}, pair);
   };
   EXPECT_FALSE(goes_direct(504, model::Pair::peer_gpu));
   EXPECT_TRUE(goes_direct(512, model::Pair::peer_gpu));
@@ -279,23 +279,23 @@ TEST_F(Choice, TablesOfSlotsTakeThePlaceOfTheSums) {
   costs[model::native_scheme].message = at(8000, 9000);
   costs[model::packed_scheme].message = at(8000, 5000);
   // Nothing measured of slots: the sums compare them with packing.
-  EXPECT_EQ(transfer::choose_header(buffer), model::slots_saving_ns(transfer::amount_of(buffer), false) > 0);
+  EXPECT_EQ(transfer::goes_by_header(buffer), model::slots_saving_ns(transfer::amount_of(buffer), false) > 0);
   costs[model::slots_scheme].message = at(8000, 4999);
-  EXPECT_TRUE(transfer::choose_header(buffer));
+  EXPECT_TRUE(transfer::goes_by_header(buffer));
   EXPECT_EQ(chosen(), Scheme::slots);
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::slots, buffer, model::Pair::same_node), -2000.5, 1e-6);
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::packed, buffer, model::Pair::same_node), -2000, 1e-6);
   costs[model::slots_scheme].message = at(8000, 5001);
   model::change_profile();
-  EXPECT_FALSE(transfer::choose_header(buffer));
+  EXPECT_FALSE(transfer::goes_by_header(buffer));
   EXPECT_EQ(chosen(), Scheme::packed);
   // A request costs both the same, and the library's own way nothing.
   costs[model::slots_scheme].message = at(8000, 4000);
   model::change_profile().host.request_ns = 2499;
-  EXPECT_TRUE(transfer::choose_header(buffer, true));
+  EXPECT_TRUE(transfer::goes_by_header(buffer, true));
   model::change_profile().host.request_ns = 2501;
-  EXPECT_FALSE(transfer::choose_header(buffer, true));
-  EXPECT_TRUE(transfer::choose_header(buffer));
+  EXPECT_FALSE(transfer::goes_by_header(buffer, true));
+  EXPECT_TRUE(transfer::goes_by_header(buffer));
 }
 
 TEST_F(Choice, TablesOfDirectAreThoseOfTheirPair) {
@@ -312,8 +312,8 @@ TEST_F(Choice, TablesOfDirectAreThoseOfTheirPair) {
   }
   costs_of(model::Pair::same_gpu, Scheme::direct).message = at(8000, 999);
   costs_of(model::Pair::peer_gpu, Scheme::direct).message = at(8000, 1001);
-  EXPECT_TRUE(transfer::choose_direct(buffer, model::Pair::same_gpu));
-  EXPECT_FALSE(transfer::choose_direct(buffer, model::Pair::peer_gpu));
+  EXPECT_TRUE(transfer::goes_direct(buffer, model::Pair::same_gpu));
+  EXPECT_FALSE(transfer::goes_direct(buffer, model::Pair::peer_gpu));
   EXPECT_EQ(transfer::choose_in_node(buffer, model::Pair::same_gpu), Scheme::direct);
   EXPECT_NE(transfer::choose_in_node(buffer, model::Pair::peer_gpu), Scheme::direct);
   EXPECT_NEAR(transfer::predict_in_node_ns(Scheme::direct, buffer, model::Pair::same_gpu), 999, 1e-6);

@@ -135,7 +135,7 @@ TEST_F(HostTrials, AScopeDecidesForNoncontiguousHostMemoryAndEndsWithIts) {
   {
     const auto outer = transfer::choose_always(HostWay::native);
     EXPECT_EQ(transfer::choose(buffer, Side::sender), Scheme::native);
-    EXPECT_FALSE(transfer::choose_header(buffer));
+    EXPECT_FALSE(transfer::goes_by_header(buffer));
     {
       const auto inner = transfer::choose_always(HostWay::packed);
       EXPECT_EQ(transfer::choose(buffer, Side::receiver), Scheme::packed);

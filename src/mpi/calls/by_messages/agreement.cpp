@@ -11,6 +11,7 @@
 #include "base/settings.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/nodes.hpp"
 #include "mpi/lifetime/own_attribute.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
@@ -164,8 +165,7 @@ bool has_strangers(MPI_Comm communicator) noexcept {
 }
 
 bool may_be() noexcept {
-  static const bool answer =
-      settings().all_ranks && (!runtime::is_job_on_several_nodes() || transfer::rdma::is_wanted());
+  static const bool answer = settings().all_ranks && (is_job_on_one_node() || transfer::rdma::is_wanted());
   return answer && runtime::start();
 }
 

@@ -14,6 +14,7 @@
 #include "mpi/calls/by_messages/messages.hpp"
 #include "mpi/calls/user_buffer.hpp"
 #include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/nodes.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/headers/inbox.hpp"
@@ -63,7 +64,7 @@ class Bytes {
       can_be_combined_ = can_be_combined_ && transfer::pulls::may_be_pulled(buffer);
     } else if (is_by_fabric(communicator, peer)) {
       all_ += buffer.size();
-      if (!transfer::is_contiguous(buffer) && transfer::choose_fabric(buffer)) gaining_ += buffer.size();
+      if (!transfer::is_contiguous(buffer) && transfer::goes_by_fabric(buffer)) gaining_ += buffer.size();
     }
   }
   Wish wish() const noexcept {
@@ -164,11 +165,11 @@ Wish wish_of(const CallFacts& call, const Sides& sides, Mapping mapping) noexcep
 
 Wish wish_for_gpu_memory() noexcept {
   // Messages between GPUs of several nodes are the library's.
-  return runtime::is_job_on_several_nodes() ? Wish::library : Wish::other;
+  return !is_job_on_one_node() ? Wish::library : Wish::other;
 }
 
 Wish wish_for_gpu_memory(layout::Offset bytes, Mapping mapping) noexcept {
-  if (runtime::is_job_on_several_nodes()) return Wish::library;
+  if (!is_job_on_one_node()) return Wish::library;
   const bool is_certain = bytes >= least_certain_bytes && !runtime::library_reads_gpu_memory();
   // What exchanges take before peers have mapped memory tells nothing of those after that.
   return is_certain || mapping == Mapping::under_way ? Wish::other : wish_to_try();
@@ -212,7 +213,7 @@ int exchange(const CallFacts& call, const Sides& sides, const AgreedExchange& ag
   exchanges.fetch_add(1, std::memory_order_relaxed);
   if (transfer::rdma::is_wanted())
     return exchange_in_messages(call, agreed.lane(), !sides.is_of_neighbors(), exchanged);
-  // Without a fabric all ranks are of one node.
+  // Without a fabric all ranks are of one node (may_be()).
   messages.begin(agreed.lane());
   return exchange_combined(call.name, agreed.lane(), exchanged, agreed.unmapped());
 }

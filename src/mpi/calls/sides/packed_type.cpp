@@ -2,6 +2,7 @@
 #include "mpi/calls/sides/packed_type.hpp"
 
 #include "model/model.hpp"
+#include "mpi/lifetime/nodes.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/library_traits.hpp"
 #include "mpi/table/native.hpp"
@@ -20,7 +21,7 @@ bool is_split(std::size_t bytes, transfer::Side side) noexcept {
   if (side == transfer::Side::receiver) return true;
   // Networks send long contiguous messages without a copy. Short messages are split all the same: a short message of a
   // process to itself that is too long for its receive would go unnoticed.
-  return static_cast<double>(bytes) <= model::profile().host.eager_bytes || runtime::is_job_on_one_node();
+  return static_cast<double>(bytes) <= model::profile().host.eager_bytes || is_job_on_one_node();
 }
 
 bool is_in_one_piece_if_contiguous(std::size_t bytes) noexcept {

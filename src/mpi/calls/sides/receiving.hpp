@@ -48,7 +48,7 @@ class Receiving : public Side<Count> {
   using Base::packs;
 
   /// `idle`: the peer is MPI_PROC_NULL, and nothing is unpacked. `locator`: the one that calls share
-  /// (requests/deferred.hpp), or null.
+  /// (mpi/requests/deferred.hpp), or null.
   Receiving(const void* memory, Count count, MPI_Datatype datatype, bool idle, Looks looks = Looks::always,
             device::Locator* locator = nullptr) noexcept
       : Base(memory, count, datatype) {
@@ -85,8 +85,8 @@ class Receiving : public Side<Count> {
     if (transfer::is_any_forced() && !transfer::is_forced(transfer::Scheme::direct)) return;
     const bool is_long = room() > gpu_landing::longest_page_locked;
     if (!is_long && message_->scheme() != transfer::Scheme::device) return;
-    expects_header_ = transfer::choose_direct(user_.buffer, model::Pair::peer_gpu) &&
-                      gpu_landing::expects_header(communicator, source);
+    expects_header_ =
+        transfer::goes_direct(user_.buffer, model::Pair::peer_gpu) && gpu_landing::expects_header(communicator, source);
     if (!expects_header_) return;
     const auto on_host = is_long ? std::optional(transfer::Scheme::pipelined)
                                  : transfer::next_best(user_.buffer, side, transfer::Scheme::device);
@@ -386,11 +386,23 @@ class Receiving : public Side<Count> {
   int refuse(ReceivedStatus& status, const char* function) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
       transfer::Batch nothing;
-      static_cast<void>(fetch(nothing, take_header(), {.outcome = transfer::headers::Outcome::truncated}, function));
+      release(take_header(), nothing, function);
     }
     has_fetched_ = true;
     status.set_bytes(room());
     return truncated_message();
+  }
+  /// Ends the offer of a header whose message is not fetched.
+  void release(const transfer::headers::Header& header, transfer::Batch& batch, const char* function) noexcept {
+    static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}, function));
+  }
+  /// Gets memory for packed bytes of a header's message. Without memory the offer ends.
+  bool reserve_packed(std::optional<transfer::Operation>& packed, const transfer::headers::Header& header,
+                      transfer::Batch& batch, const char* function) noexcept {
+    if (packed->reserve() == transfer::Result::ok) return true;
+    packed.reset();
+    release(header, batch, function);
+    return false;
   }
   transfer::headers::Decision decide(const transfer::headers::Header& header, std::size_t whole) const noexcept {
     return transfer::headers::decide(transfer::headers::facts_of(header),
@@ -404,22 +416,13 @@ class Receiving : public Side<Count> {
     if (scattered_ && decision.goes_by_packed_memory) {
       // The GPU that unpacks does not reach the program's memory.
       unpack_from_packed();
-      if (message_->reserve() != transfer::Result::ok) {
-        message_.reset();
-        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}, function));
-        return MPI_ERR_NO_MEM;
-      }
+      if (!reserve_packed(message_, header, batch, function)) return MPI_ERR_NO_MEM;
     }
     transfer::Operation* packed = message_ ? &*message_ : nullptr;
     if (decision.goes_by_packed_memory && lacks_host_memory()) {
-      packed = &beside_.emplace(
-          user_.buffer, side,
-          transfer::next_best(user_.buffer, side, transfer::Scheme::device).value_or(transfer::Scheme::staged));
-      if (packed->reserve() != transfer::Result::ok) {
-        beside_.reset();
-        static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}, function));
-        return MPI_ERR_NO_MEM;
-      }
+      const auto on_host = transfer::next_best(user_.buffer, side, transfer::Scheme::device);
+      packed = &beside_.emplace(user_.buffer, side, on_host.value_or(transfer::Scheme::staged));
+      if (!reserve_packed(beside_, header, batch, function)) return MPI_ERR_NO_MEM;
     }
     auto* const landed = static_cast<std::byte*>(packed != nullptr ? packed->packed_data() : landing());
     const transfer::Result result = fetch_.emplace().begin(header, decision, user_.buffer, landed, packed, batch);
@@ -473,16 +476,9 @@ class Receiving : public Side<Count> {
     return this->prepare_packed(prepare, side, true, may_be_native, function, code);
   }
 
-  /// How many of the bytes that have arrived are unpacked. Of short messages MPICH receives whole basic elements only,
-  /// and returns an error for a message that ends inside a basic element, except in jobs of one process. Open MPI
-  /// receives the part of the element as well. (MPI_Get_elements is not asked: MPICH 5.0.2 divides by zero for some
-  /// datatypes with pairs.)
+  /// How many of the bytes that have arrived are unpacked.
   std::size_t bytes_to_unpack(std::size_t received) const noexcept {
-    constexpr std::size_t longest_diagnosed = 8192;
-    const layout::ElementsPointer& elements = user_.buffer.type->elements;
-    const bool may_end_anywhere = library_receives_parts_of_elements || received > longest_diagnosed;
-    if (may_end_anywhere || elements == nullptr || received == room()) return received;
-    return static_cast<std::size_t>(elements->whole(static_cast<layout::Offset>(received)));
+    return received == room() ? received : bytes_that_library_receives(received, *user_.buffer.type);
   }
 
   std::optional<transfer::headers::Fetch> fetch_;

@@ -30,7 +30,7 @@ class Sending : public Side<Count> {
   using Base::packs;
 
   /// `idle`: the peer is MPI_PROC_NULL, and nothing is packed. `locator`: the one that calls share
-  /// (requests/deferred.hpp), or null.
+  /// (mpi/requests/deferred.hpp), or null.
   Sending(const void* memory, Count count, MPI_Datatype datatype, bool idle,
           device::Locator* locator = nullptr) noexcept
       : Base(memory, count, datatype) {
@@ -66,9 +66,9 @@ class Sending : public Side<Count> {
     const bool is_on_host = !user_.is_gpu_memory();
     if (is_on_host && may_stay && offer_to_gpu(communicator, destination)) return go_by_header(whole);
     if (owner_ != Owner::ours) return;
-    const bool may_take_fabric = transfer::choose_fabric(user_.buffer);
+    const bool may_take_fabric = transfer::goes_by_fabric(user_.buffer);
     const bool may_take_header =
-        is_on_host ? transfer::choose_header(user_.buffer, gets_request_) : transfer::may_go_direct(user_.buffer);
+        is_on_host ? transfer::goes_by_header(user_.buffer, gets_request_) : transfer::may_go_direct(user_.buffer);
     if (!may_take_header && !may_take_fabric) return;
     const headers::Listener listener = headers::find_listener(communicator, destination, speaks());
     if (may_take_fabric && offer_by_fabric(listener, may_stay)) return go_by_header(false);
@@ -88,8 +88,8 @@ class Sending : public Side<Count> {
   /// May the messages of a persistent send go by header, each from its start on?
   bool may_be_offered() const noexcept {
     if (owner_ != Owner::ours) return false;
-    return user_.is_gpu_memory() ? transfer::choose_direct(user_.buffer, model::Pair::peer_gpu)
-                                 : transfer::choose_header(user_.buffer, true);
+    return user_.is_gpu_memory() ? transfer::goes_direct(user_.buffer, model::Pair::peer_gpu)
+                                 : transfer::goes_by_header(user_.buffer, true);
   }
   /// The place of a persistent send's headers, which all of its messages share.
   const void* header_place() noexcept {

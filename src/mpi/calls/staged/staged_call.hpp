@@ -58,7 +58,8 @@ consteval bool keeps_datatypes() {
          (has_role<Row>(window) && has_role<Row>(send_one));
 }
 
-/// May a call of that row be made as several (files/file_pieces.hpp)? A call by the shared file pointer may not.
+/// May a call of that row be made as several (mpi/calls/files/file_pieces.hpp)? A call by the shared file pointer may
+/// not.
 template <class Row>
 consteval bool may_go_in_pieces() {
   using enum table::RoleKind;

@@ -4,8 +4,8 @@
 //
 // While no peer has called for this process's attention, noncontiguous receives are unattended
 // (transfer/headers/attention.hpp): nobody looks at them. A receive whose request goes to any other call, or to one
-// call with a pending message's (pending.hpp), becomes a pending message. In programs with several threads every such
-// receive is a pending message from the start.
+// call with a pending message's (mpi/requests/pending.hpp), becomes a pending message. In programs with several threads
+// every such receive is a pending message from the start.
 #pragma once
 
 #include <array>

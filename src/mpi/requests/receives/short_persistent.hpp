@@ -1,7 +1,7 @@
 // Persistent receives that are too short for a header. Their requests are the library's alone: gapless asks here only
-// when such a request is freed, or is started while a message is stashed (headers/matched.hpp), which may be the
-// receive's. The receive then becomes a pending message (pending.hpp), and stays one. In programs with several threads
-// every persistent receive is a pending message from the start.
+// when such a request is freed, or is started while a message is stashed (mpi/headers/matched.hpp), which may be the
+// receive's. The receive then becomes a pending message (mpi/requests/pending.hpp), and stays one. In programs with
+// several threads every persistent receive is a pending message from the start.
 #pragma once
 
 #include <cstddef>

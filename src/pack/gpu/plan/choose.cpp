@@ -1,14 +1,13 @@
 #include "pack/gpu/plan/choose.hpp"
 
 #include "model/gpu.hpp"
+#include "pack/gpu/plan/shape.hpp"
 #include "pack/gpu/regimes/interleaved.hpp"
 
 namespace gapless::pack::gpu {
 namespace {
 
 constexpr const model::GpuTuning& tuning = model::gpu_tuning;
-
-Offset magnitude(Offset value) { return value < 0 ? -value : value; }
 
 bool is_transposed(const Numbers& n) {
   return can_run(Regime::transpose, n) && n.inner_count >= tuning.fewest_across &&

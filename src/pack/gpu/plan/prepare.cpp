@@ -13,8 +13,6 @@ constexpr Offset stride32_limit = Offset{1} << 31;
 constexpr int sector_shift = 5;
 constexpr const model::GpuTuning& tuning = model::gpu_tuning;
 
-Offset magnitude(Offset value) { return value < 0 ? -value : value; }
-
 int trailing_zeros(std::uint64_t bits, int at_most) { return std::min(at_most, std::countr_zero(bits)); }
 
 /// A job with what every regime needs of it.

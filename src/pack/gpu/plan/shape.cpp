@@ -5,8 +5,6 @@
 namespace gapless::pack::gpu {
 namespace {
 
-Offset magnitude(Offset value) { return value < 0 ? -value : value; }
-
 bool is_table_nest(const Layout& layout) {
   return layout.core == layout::Core::index && layout.child->core == layout::Core::block;
 }

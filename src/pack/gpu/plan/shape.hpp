@@ -8,6 +8,8 @@
 
 namespace gapless::pack::gpu {
 
+inline Offset magnitude(Offset value) noexcept { return value < 0 ? -value : value; }
+
 /// Repetitions of a layout as kernels see it.
 struct Shape {
   ShapeKind kind = ShapeKind::contiguous;

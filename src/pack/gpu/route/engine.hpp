@@ -28,7 +28,7 @@ struct Movement {
   std::uint64_t bytes = 0;
   std::uint64_t rows = 0;   ///< of the copies
   int copies = 0;           ///< 0: it cannot be done by copies
-  bool in_chunks = false;   ///< a kernel would get it in chunks; see chunks.hpp
+  bool in_chunks = false;   ///< a kernel would get it in chunks; see pack/gpu/batch/chunks.hpp
   bool is_section = false;  ///< of several in succession, each of whose ends somebody waits for
 };
 

@@ -82,8 +82,8 @@ struct Kernels {
   using NestOf = void(const Nest& nest, const char* source, char* destination);
   NestOf* nest[longest_fixed + 1];
 
-  /// A nest of blocks of any length by streaming stores (streaming.hpp), which other processors see in order only
-  /// behind end_streams(). Null where the instruction set has none.
+  /// A nest of blocks of any length by streaming stores (pack/host/streaming.hpp), which other processors see in order
+  /// only behind end_streams(). Null where the instruction set has none.
   NestOf* streamed;
   void (*end_streams)();
 
