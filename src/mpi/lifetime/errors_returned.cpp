@@ -1,29 +1,18 @@
 #include "mpi/lifetime/errors_returned.hpp"
 
-#include <mutex>
-
 #include "mpi/table/native.hpp"
 
 namespace gapless::mpi {
-
-/// What has been put aside for one communicator.
-struct ErrorsReturned::Aside {
-  explicit Aside(MPI_Comm whose) noexcept : communicator(whose) {}
-
-  const MPI_Comm communicator;
-  std::mutex mutex;  ///< guards what follows
-  int living = 0;
-  MPI_Errhandler handler{};  ///< the program's, while any live
-};
 
 // Never destroyed: communicators are used while the process ends.
 ErrorsReturned::Aside& ErrorsReturned::aside_of(MPI_Comm communicator) noexcept {
   static Aside& world = *new Aside(MPI_COMM_WORLD);
   static Aside& self = *new Aside(MPI_COMM_SELF);
-  return communicator == MPI_COMM_WORLD ? world : self;
+  if (communicator == MPI_COMM_WORLD) return world;
+  return communicator == MPI_COMM_SELF ? self : own_;
 }
 
-ErrorsReturned::ErrorsReturned(MPI_Comm communicator, Fatal fatal) noexcept {
+ErrorsReturned::ErrorsReturned(MPI_Comm communicator, Fatal fatal) noexcept : own_(communicator) {
   Aside& aside = aside_of(communicator);
   const std::lock_guard lock(aside.mutex);
   if (aside.living == 0) {

@@ -11,6 +11,7 @@
 #include "base/settings.hpp"
 #include "mpi/datatypes/type_cache.hpp"
 #include "mpi/headers/speaking.hpp"
+#include "mpi/lifetime/errors_returned.hpp"
 #include "mpi/lifetime/nodes.hpp"
 #include "mpi/lifetime/own_attribute.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -31,8 +32,12 @@ struct Agreements {
   std::mutex mutex;  ///< guards all below
   bool has_keyval = false;
   int keyval = 0;
+  int lanes = 0;
   std::vector<std::unique_ptr<Agreement>> all;
 };
+/// MPICH has 2048 communicators, most of which are to be the program's.
+constexpr int most_lanes = 512;
+
 /// The agreement of communicators on which a rank has had no memory for one, or that have strangers.
 Agreement& no_agreement() noexcept {
   static Agreement& instance = *new Agreement{.is_over = true};
@@ -49,8 +54,10 @@ int forget(MPI_Comm, int, void* value, void*) {
   Agreements& them = agreements();
   auto* const agreement = static_cast<Agreement*>(value);
   if (agreement == &no_agreement()) return MPI_SUCCESS;
-  if (agreement->lane != MPI_COMM_NULL) native.Comm_free(&agreement->lane);
+  const bool has_lane = agreement->lane != MPI_COMM_NULL;
+  if (has_lane) native.Comm_free(&agreement->lane);
   const std::lock_guard lock(them.mutex);
+  them.lanes -= has_lane ? 1 : 0;
   std::erase_if(them.all, [agreement](const auto& one) { return one.get() == agreement; });
   return MPI_SUCCESS;
 }
@@ -77,10 +84,13 @@ void refuse(MPI_Comm communicator) noexcept {
 /// Makes the agreement of a communicator. Null if the library refuses. Throws std::bad_alloc.
 Agreement* make(MPI_Comm communicator) {
   Agreements& them = agreements();
-  const std::lock_guard lock(them.mutex);
-  Agreement* const made = them.all.emplace_back(std::make_unique<Agreement>()).get();
+  Agreement* const made = [&] {
+    const std::lock_guard lock(them.mutex);
+    return them.all.emplace_back(std::make_unique<Agreement>()).get();
+  }();
+  // A library may hold a lock of its own here and in delete callbacks, one of which takes the mutex.
   if (native.Comm_set_attr(communicator, them.keyval, made) == MPI_SUCCESS) return made;
-  them.all.pop_back();
+  static_cast<void>(forget(communicator, them.keyval, made, nullptr));
   return nullptr;
 }
 
@@ -96,16 +106,35 @@ bool has_keyval() noexcept {
   return them.has_keyval;
 }
 
+bool are_too_many_lanes() noexcept {
+  Agreements& them = agreements();
+  const std::lock_guard lock(them.mutex);
+  return them.lanes >= most_lanes;
+}
+void count_lane() noexcept {
+  Agreements& them = agreements();
+  const std::lock_guard lock(them.mutex);
+  ++them.lanes;
+}
+
 /// Makes the communicator of the messages. True if all ranks have one: the same answer on all ranks.
 bool make_lane(Agreement& agreement, MPI_Comm communicator) noexcept {
   int rank = 0;
   native.Comm_rank(communicator, &rank);
-  // A duplicate would call the program's copy callbacks.
-  if (native.Comm_split(communicator, 0, rank, &agreement.lane) != MPI_SUCCESS) agreement.lane = MPI_COMM_NULL;
+  const bool is_made = [&] {
+    // The library may have no communicators left, which is no error of the program's.
+    const ErrorsReturned meanwhile(communicator, ErrorsReturned::Fatal::is_replaced);
+    // A duplicate would call the program's copy callbacks.
+    return native.Comm_split(communicator, 0, rank, &agreement.lane) == MPI_SUCCESS;
+  }();
+  if (!is_made) agreement.lane = MPI_COMM_NULL;
   headers::note_made(agreement.lane);
-  const bool is_made = agreement.lane != MPI_COMM_NULL;
   const Ballot heard = Ballot{is_made ? Ballot::none : Ballot::for_good}.cast(communicator);
-  if (heard.refusal == Ballot::none) return native.Comm_set_errhandler(agreement.lane, MPI_ERRORS_RETURN), true;
+  if (heard.refusal == Ballot::none) {
+    native.Comm_set_errhandler(agreement.lane, MPI_ERRORS_RETURN);
+    count_lane();
+    return true;
+  }
   if (is_made) native.Comm_free(&agreement.lane);
   return false;
 }
@@ -144,8 +173,9 @@ AgreedWay* way_of(Agreement& agreement, MPI_Comm communicator, int kind) noexcep
 
 void vote(Agreement& agreement, AgreedWay& way, MPI_Comm communicator, Wish wish, bool can) noexcept {
   const bool may = can && transfer::headers::is_listening();
-  const Ballot told{may ? Ballot::none : Ballot::now, static_cast<float>(wish), way.least_ns(Way::library),
-                    way.least_ns(Way::other)};
+  const bool needs_too_many = agreement.lane == MPI_COMM_NULL && are_too_many_lanes();
+  const float refusal = needs_too_many ? Ballot::for_good : may ? Ballot::none : Ballot::now;
+  const Ballot told{refusal, static_cast<float>(wish), way.least_ns(Way::library), way.least_ns(Way::other)};
   const Ballot heard = told.cast(communicator);
   agreement.is_over = heard.refusal == Ballot::for_good;
   if (heard.refusal != Ballot::none) return way.decide(Wish::library, 0, 0);
