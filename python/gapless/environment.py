@@ -21,12 +21,20 @@ class Variable:
 
 VARIABLES = (
     Variable("GAPLESS", "0, 1", "1", "0: every MPI call passes through to the MPI library untouched."),
-    Variable("GAPLESS_VERBOSE", "0, 1", "0", "1: say on stderr which MPI library and variant are in use, and why not."),
+    Variable(
+        "GAPLESS_VERBOSE",
+        "0, 1",
+        "0",
+        "1: say on stderr which MPI library and variant are in use, or why gapless is off.",
+    ),
     Variable(
         "GAPLESS_STATISTICS",
         "0, 1",
         "0",
-        "1: at MPI_Finalize print on stderr, per rank, how often each scheme was chosen and how many bytes it moved.",
+        "1: at MPI_Finalize print on stderr, per rank, how often each scheme was chosen and how many bytes it moved. "
+        "Every part of a collective that gapless moves is a message; collectives that are left to the library, and "
+        "starts of persistent requests that are, are not counted. Do not time a program with it: each message is "
+        "looked at, also those that would go straight through.",
     ),
     Variable(
         "GAPLESS_ALL_RANKS",
@@ -97,7 +105,8 @@ VARIABLES = (
         "no report",
         "At MPI_Finalize every rank writes what was chosen, predicted and measured to this path and its rank, for "
         "`gapless report`. Every message that is not empty is counted, and every part of a collective that gapless "
-        "moves; packing is timed. Not counted: long accesses to files, and messages that arrive as packed bytes. "
+        "moves; packing is timed. Not counted: long accesses to files, and messages that arrive as packed bytes. Do "
+        "not time a program with it, as with GAPLESS_STATISTICS. "
         "MPI_Comm_spawn's worlds write to the same files: the last one that ends is in them.",
     ),
     Variable(
@@ -175,7 +184,9 @@ VARIABLES = (
         "GAPLESS_FABRIC_NEIGHBOURS",
         "0, 1",
         "0",
-        "1: processes of one node use the fabric too.",
+        "1: processes of one node use the fabric too. Collectives of GPU memory on one node then go through host "
+        "memory, but for MPI_Alltoall, its v and w forms, and MPI_Neighbor_alltoallv and w, of which a rank sends "
+        "512 KiB or more; reductions are the library's.",
     ),
     Variable(
         "GAPLESS_FABRIC_PATIENCE",
