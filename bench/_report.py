@@ -36,6 +36,12 @@ def name_for(benchmark, machine):
     return f"{benchmark}_" + re.sub(r"[^a-z0-9]+", "_", machine.lower()).strip("_")
 
 
+def ratio_text(ratio, limit):
+    """Two digits, or three where two would read as the limit itself."""
+    text = f"{ratio:.2f}"
+    return text if ratio == limit or text != f"{limit:.2f}" else f"{ratio:.3f}"
+
+
 def as_text(result):
     """The result as JSON with a line a row, so that a new measurement changes few lines."""
     head = {key: value for key, value in result.items() if key not in ("rows", "bars")}

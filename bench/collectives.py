@@ -14,7 +14,7 @@ import sys
 
 import _arguments
 import _launch
-from _report import report
+from _report import ratio_text, report
 from host_pack import geometric_mean
 
 LEAST_GAIN = {"mpich": 2.0, "openmpi": 1.0}
@@ -72,7 +72,7 @@ def bars(rows):
         yield {
             "name": f"every exchange, {mpi}",
             "asks": f"at most {NOISE} times the library's time",
-            "figure": f"{1 / gain(worst):.2f} ({worst['case']['exchange']})",
+            "figure": f"{ratio_text(1 / gain(worst), NOISE)} ({worst['case']['exchange']})",
             "holds": gain(worst) * NOISE >= 1,
         }
 

@@ -10,6 +10,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "bench"))
 
 import _report  # noqa: E402  (found through the line above)
+import collectives  # noqa: E402
 from _pack import bars as pack_bars  # noqa: E402
 from _pack import rows as pack_rows  # noqa: E402
 
@@ -65,7 +66,8 @@ def test_host_memory_has_a_bar_for_each_direction():
 def test_odd_lengths_are_compared_with_both_neighbours():
     rows = [strided(8, 90, 100, 90), strided(16, 80, 100, 80)]
     assert pack_bars.block_lengths([*rows, strided(12, 77, 100, 90)])["holds"]
-    assert not pack_bars.block_lengths([*rows, strided(12, 75, 100, 90)])["holds"]
+    missed = pack_bars.block_lengths([*rows, strided(12, 75, 100, 90)])
+    assert not missed["holds"] and "worst 0.94" in missed["figure"]  # of the neighbour that reaches 80
     assert pack_bars.block_lengths(rows) is None  # nothing to judge is no success
 
 
@@ -123,3 +125,16 @@ def test_beside_a_busy_program_the_better_engine_counts(order, holds):
 
     rows = [busy("gapless", 104, 220), busy("kernel", 100, 200), busy("copy engine", 120, 230)]
     assert pack_bars.contention(rows)["holds"] is holds
+
+
+def test_a_miss_is_not_hidden_by_rounding():
+    assert [_report.ratio_text(ratio, 1.05) for ratio in (1.04, 1.0449, 1.05, 1.053)] == [
+        "1.04",
+        "1.04",
+        "1.05",
+        "1.053",
+    ]
+    row = {"case": {"exchange": "halo", "library": "openmpi"}, "value": 1.053, "bound": 1}
+    slab = {"case": {"exchange": "slab", "library": "openmpi"}, "value": 1, "bound": 1}
+    missed = list(collectives.bars([row, slab]))[-1]
+    assert not missed["holds"] and missed["figure"] == "1.053 (halo)"
