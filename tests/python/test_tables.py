@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gapless.documents import costs, gpu_latency, messages, results, tables
+from gapless.documents import costs, gpu_latency, losses, messages, results, tables
 
 ORIGIN = {"machine": {"name": "a machine"}, "commit": "abc", "date": "2026-01-01"}
 BARS = [
@@ -267,8 +267,11 @@ def test_what_it_costs_where_it_does_not_help():
     words = " ".join(costs.costs_sentences(loaded).split())
     assert "takes 2.4 to 6.0 ns more, and a receive of 1 KiB 16 ns more." in words
     assert "takes 18 ns more, and up to 274 ns where" in words
-    assert "999" not in words
+    assert "that receive takes up to 999 ns more." in words and "does not use" not in words
     assert words.endswith("reach, of the library's speed, one at a time 0.90 (0.90 at worst).")
+    beside = [overhead("MPI_Pack", costs.BESIDE_GPU, 40), overhead("MPI_Recv of 1 KiB", costs.BESIDE_GPU, 51)]
+    words = " ".join(costs.costs_sentences([*loaded, of("mpi_overhead", *beside)]).split())
+    assert "that the process does not use, a call takes 40 ns more, and that receive 51 ns." in words
 
 
 def test_gpu_calls_are_shown_beside_an_empty_kernel():
@@ -321,3 +324,53 @@ def test_endpoints_have_a_table_for_each_library_and_not_all_sizes():
     mpich, openmpi = messages.endpoints_table([of("endpoints", *rows)]).split("\n\nOpen MPI ")
     assert mpich.startswith("MPICH (a machine, commit abc):") and "| latency, inside | 1 | 8 |" in mpich
     assert "16384" not in mpich + openmpi
+
+
+def test_every_message_that_is_slower_than_the_library_is_listed():
+    rows = [
+        node_message("latency, columns, 1", "mpich", 2.0, 1.0),
+        node_message("latency, columns, 2", "mpich", 1.0, 0.966),
+        node_message("halo, Isend and Irecv, 64^3, radius 1", "mpich", 1.0, 0.9),
+        node_message("latency, columns, 4", "mpich", 1.0, 0.97),
+        node_message("latency, columns, 1", "openmpi", 1.0, 8.0),
+    ]
+    lines = losses.lost_messages_table([of("host_messages", *rows)]).splitlines()
+    assert lines[2:] == [
+        "| a machine | MPICH | latency, columns: 0.50 (1), 0.966 (2); halo, Isend and Irecv: 0.90 (64^3, radius 1) |",
+        "| a machine | Open MPI | none |",
+    ]
+    assert losses.lost_messages_table([]) == losses.NOT_MEASURED
+
+
+def test_messages_and_halos_of_gpu_memory_are_told_over_their_bounds():
+    def message(library, size, block, value, **peers):
+        case = {"library": library, "memory": "gpu", "bytes": size, "block": block}
+        return {"case": case, "value": value, "peers": peers}
+
+    def halo(form, points, value):
+        peers = {losses.BY_HAND: 10.0, losses.THROUGH_HOST: 20.0}
+        return {
+            "case": {"library": "mpich", "form": form, "points": points, "width": 1},
+            "value": value,
+            "peers": peers,
+        }
+
+    rows = [
+        message(losses.AWARE, 16 << 20, 0, 50.0, **{losses.ALONE: 50.0}),
+        message(losses.AWARE, 1024, 0, 11.0, **{losses.ALONE: 10.0}),
+        message("mpich", 16 << 20, 8, 100.0),
+        message("mpich", 1024, 128, 13.0, ready=7.0),
+        message("mpich", 2048, 128, 99.0, ready=7.0),
+    ]
+    halos = [
+        halo(losses.TO_NEIGHBORS, 64, 5.0),
+        halo(losses.BY_REQUESTS, 64, 30.0),
+        halo(losses.BY_REQUESTS, 256, 99.0),
+    ]
+    words = " ".join(losses.gpu_sentences([of("messages", *rows), of("halo", *halos)]).split())
+    assert "contiguous messages and blocks of 128 bytes and more 1.00, of 8 and 16 bytes 2.00." in words
+    assert "more: 1.10 to 1.30, 3.0 us more at most." in words and "up to 16 KiB: 0.70." in words
+    assert (
+        "takes 0.5 times as long" in words and "take 3.0 times as long as that `MPI_Alltoallv`, and 1.5 times" in words
+    )
+    assert losses.gpu_messages_sentences([]) == losses.gpu_halos_sentences([]) == losses.NOT_MEASURED

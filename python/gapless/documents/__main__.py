@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from gapless import environment, locate
-from gapless.documents import costs, gpu_latency, messages, results, tables
+from gapless.documents import costs, gpu_latency, losses, messages, results, tables
 
 BEGIN = "<!-- generated: {name} -->"
 END = "<!-- end -->"
@@ -26,10 +26,14 @@ def documents(checkout: Path) -> dict[Path, str]:
         "README.md": {"results": tables.readme(loaded), "costs": costs.costs_sentences(loaded)},
         "docs/performance.md": {
             "gpu latency": gpu_latency.gpu_latency_table(loaded),
+            "gpu messages": losses.gpu_sentences(loaded),
             "costs": costs.costs_table(loaded),
             "types": tables.types_table(loaded),
         },
-        "docs/messages.md": {"host messages": messages.host_messages_table(loaded)},
+        "docs/messages.md": {
+            "lost messages": losses.lost_messages_table(loaded),
+            "host messages": messages.host_messages_table(loaded),
+        },
         "docs/gpu-messages.md": {
             "gpu messages": messages.gpu_messages_table(loaded),
             "mixed messages": messages.mixed_messages_table(loaded),

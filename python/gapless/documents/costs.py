@@ -89,14 +89,22 @@ def costs_sentences(results: list[dict]) -> str:
     short, header = (nanoseconds(costs_of_calls(results, WITHOUT_GPU, accepts)) for accepts in (passes, may_be_header))
     sentences = [
         f"On a machine without a GPU a call that gapless lets through takes {short} more, and a receive of 1 KiB "
-        f"{header} more. To make and free a datatype takes {times(costs_of_types(results))} as long."
+        f"{header} more."
     ]
+    if beside := costs_of_calls(results, BESIDE_GPU, passes):
+        header = costs_of_calls(results, BESIDE_GPU, may_be_header)
+        sentences.append(
+            f"Where the machine has a GPU that the process does not use, a call takes {nanoseconds(beside)} more, and "
+            f"that receive {nanoseconds(header)}."
+        )
     if elsewhere := costs_of_calls(results, WITH_GPU, passes_other_memory):
         most = max(costs_of_calls(results, WITH_GPU, passes_own_pages), default=0)
+        header = max(costs_of_calls(results, WITH_GPU, may_be_header), default=0)
         sentences.append(
             f"In a process that uses a GPU a call takes {nanoseconds(elsewhere)} more, and up to {most:.0f} ns where "
-            f"its buffer lies in pages of its own, as large arrays do."
+            f"its buffer lies in pages of its own, as large arrays do; that receive takes up to {header:.0f} ns more."
         )
+    sentences.append(f"To make and free a datatype takes {times(costs_of_types(results))} as long.")
     shares = []
     for kind, beginnings in NODE_MESSAGES.items():
         gains = gains_of(row for row in messages if row["case"]["message"].startswith(beginnings))
