@@ -49,7 +49,7 @@ typedef enum gapless_status {
   GAPLESS_ERROR_OUT_OF_MEMORY = 6, /* of the host or the GPU */
   GAPLESS_ERROR_UNSUPPORTED = 7,   /* right, but this build or machine cannot do it */
   GAPLESS_ERROR_DEVICE = 8,        /* the GPU's runtime refused */
-  GAPLESS_ERROR_INTERNAL = 9       /* a fault of gapless: please report it */
+  GAPLESS_ERROR_INTERNAL = 9       /* a fault of gapless: please tell its maintainers */
 } gapless_status;
 
 /* What the status means, in one line; never null, also for numbers that are no status. Valid for ever. */
