@@ -7,7 +7,7 @@ import pytest
 
 from conftest import ROOT, is_mistake
 from gapless import locate
-from gapless.command.explain import GRAMMAR, tree
+from gapless.command.explain import FORMS, GRAMMAR, LEGEND, mistake, tree
 
 
 def lines_touched(offsets) -> int:
@@ -230,7 +230,27 @@ def test_a_wrong_type_is_one_line(gapless, text):
 def test_a_refused_argument_is_pointed_at(gapless, text, column, why):
     done = gapless("explain", text)
     assert is_mistake(done, 2)
-    assert done.stderr == f"gapless: column {column}: {why}\n"
+    assert done.stderr.startswith(f"gapless: column {column} of {text}: {why}; it is ")
+
+
+def test_a_wrong_type_is_shown_with_what_its_constructor_is_given(gapless):
+    done = gapless("explain", "vector(3)")
+    assert is_mistake(done, 2)
+    assert done.stderr == (
+        "gapless: column 9 of vector(3): expected ','; it is vector(count, block_length, stride, TYPE)\n"
+    )
+    assert mistake("dup(vector(1, 2, 3, int)", "column 25: expected ')'").endswith(": expected ')'; it is dup(TYPE)")
+    assert mistake("", "column 1: expected a datatype") == "column 1 of an empty text: expected a datatype"
+    assert mistake("a" * 99, "column 80: x") == f"column 80 of …{'a' * 50}: x"
+    assert mistake("int", "no room") == "no room"
+    assert len(FORMS) == GRAMMAR.count("\n  ") - 1 and FORMS["darray"].endswith("TYPE)")  # darray has two lines
+
+
+def test_the_help_says_what_each_line_of_a_memory_is(gapless):
+    assert LEGEND in gapless("explain", "--help").stdout
+    f = explained(gapless, "int")
+    for line in (*f["messages"], *f["in_node"], "host, by a fabric"):
+        assert line.replace("Open MPI, same", "MPICH, same") in LEGEND
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def add_questions(command) -> None:
     sub.add_argument("name", nargs="?", metavar="NAME", help="say it of this one, for example GAPLESS_SCHEME")
 
     sub = command("explain", explain.explain, "say what a datatype is, how it is moved and what that costs")
-    sub.formatter_class, sub.epilog = argparse.RawDescriptionHelpFormatter, explain.GRAMMAR
+    sub.formatter_class, sub.epilog = argparse.RawDescriptionHelpFormatter, f"{explain.GRAMMAR}\n{explain.LEGEND}"
     sub.add_argument("type", metavar="TYPE", help='for example "vector(1024, 1, 4, int)"')
     sub.add_argument("--count", type=positive, default=1, help="how many of it one call moves")
     sub.add_argument("--json", action="store_true", help="the same as JSON")

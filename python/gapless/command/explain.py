@@ -37,6 +37,27 @@ or a constructor of MPI with its arguments in MPI's order, but for the counts th
 for example "struct([1,2], [0,8], [double, int])" or "subarray([64,64,64], [1,62,62], [0,1,1], c, double)"
 """
 
+# What the lines say that name a memory.
+LEGEND = """\
+Lines that name a memory say by which scheme a message of the type goes, and what that takes or spares:
+
+  host, MPICH             both ends in host memory, under that library
+  host, Open MPI          the same under Open MPI
+  GPU                     in GPU memory, under a library that reads none
+  host, MPICH, same node  in host memory of two processes of a node that both run gapless; so with Open MPI
+  GPU to another GPU      in GPU memory of two such processes, each with a GPU of its own that the other one reaches
+  GPU shared by both      in GPU memory of two such processes that use one GPU
+  host, by a fabric       in host memory of two processes that both have the same GAPLESS_FABRIC
+
+In brackets are the other schemes that apply. docs/concepts.md says what each scheme does.
+"""
+
+# What a constructor's arguments are, by its name.
+FORMS = {form.partition("(")[0]: form for form in re.findall(r"^  (\w+\(.*(?:\n {4,}.*)*)", GRAMMAR, re.MULTILINE)}
+COLUMN = re.compile(r"(column (\d+)): (.*)", re.DOTALL)
+CONSTRUCTOR = re.compile(r"(\w+)\s*\(|\)")
+MOST_SHOWN = 60  # characters of a wrong text
+
 
 # A constructor with its parenthesis, a list of numbers and of darray's words, a word or number, a closing parenthesis.
 TOKEN = re.compile(r"[a-z]\w*\s*\(|\[(?:[-\d\s,]|none|block|cyclic|default)*\]|[-\w]+|\)")
@@ -206,11 +227,32 @@ def figures(text: str, count: int) -> dict:
     }
 
 
+def mistake(text: str, error: str) -> str:
+    """The parser's words, with the text and what the constructor is given in which the mistake is."""
+    found = COLUMN.fullmatch(error)
+    if found is None:
+        return error
+    end = int(found[2]) - 1
+    constructors: list[str] = []
+    for one in CONSTRUCTOR.finditer(text, 0, end):
+        if one[1] is not None:
+            constructors.append(one[1])
+        elif constructors:
+            constructors.pop()
+    first = max(0, min(end, len(text)) - MOST_SHOWN // 2)
+    shown = (
+        ("…" if first > 0 else "") + text[first : first + MOST_SHOWN] + ("…" if first + MOST_SHOWN < len(text) else "")
+    )
+    said = f"{found[1]} of {' '.join(shown.split()) or 'an empty text'}: {found[3]}"
+    form = FORMS.get(constructors[-1]) if constructors else None
+    return f"{said}; it is {' '.join(form.split())}" if form else said
+
+
 def explain(arguments) -> int:
     try:
         f = figures(arguments.type, arguments.count)
     except (ValueError, OverflowError) as error:
-        raise UserError(str(error), 2) from error
+        raise UserError(mistake(arguments.type, str(error)), 2) from error
     except (OSError, AttributeError, MemoryError) as error:
         raise UserError(str(error)) from error
     if arguments.json:
