@@ -84,6 +84,8 @@ def choices_of(run: Run) -> str:
     """The first statistics line, without what was never chosen; every rank of a periodic exchange does the same."""
     lines = run.stderr.splitlines()
     line = next((line for line in lines if CHOICE.search(line)), None)
+    if any(line.startswith("gapless: rank") and line.endswith(": no messages") for line in lines):
+        return "no messages: all were left to the library"
     if line is None:
         return next((line for line in lines if line.startswith("gapless")), "gapless was not in use")
     chosen = [match for match in CHOICE.finditer(line) if match["messages"] != "0"]
@@ -137,7 +139,7 @@ class Row:
 
     def is_right(self) -> bool:
         """Every run with gapless ended well and had every halo point right, and gapless was in use."""
-        in_use = re.match(r"\w+: \d+ messages", choices_of(self.counted)) is not None
+        in_use = re.match(r"\w+: \d+ messages|no messages", choices_of(self.counted)) is not None
         return in_use and all(run.microseconds is not None and run.verified for run in [self.counted, *self.ours])
 
     def show(self) -> None:
