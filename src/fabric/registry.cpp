@@ -55,11 +55,32 @@ pid_t process_behind(int connection) noexcept {
   return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0 ? owner.pid : 0;
 }
 
-/// A number that the ranks of one job on one node have in common, and no others; 0 where it is not known.
-std::uint64_t find_job() noexcept {
+struct Job {
+  std::uint64_t number = 0;  ///< that its ranks on one node have in common, and no others; 0 where it is not known
+  int rank = -1;             ///< of this process in it; negative where that is not known
+};
+
+/// The job that a scheduler's variables name. A launcher that one of the job's processes has started hands these on,
+/// but the processes of its own job then do not have the ranks that the variables say.
+Job job_of_scheduler(std::uint64_t hash) noexcept {
+  struct Scheduler {
+    const char *job, *step, *rank;
+  };
+  // Slurm and Cray's PALS start the ranks of Cray MPICH, which say nothing else.
+  for (const Scheduler& names : {Scheduler{"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID"},
+                                 Scheduler{"PALS_APID", "PALS_APID", "PALS_RANKID"}}) {
+    const char *const job = std::getenv(names.job), *const step = std::getenv(names.step);
+    const char* const rank = std::getenv(names.rank);
+    if (job == nullptr || step == nullptr || rank == nullptr) continue;
+    return {hash_of(names.job, hash_of(step, hash_of(job, hash))), std::atoi(rank)};
+  }
+  return {};
+}
+
+Job find_job() noexcept {
   // Process numbers mean something within their name space alone.
   std::array<char, 64> name_space{};
-  if (::readlink("/proc/self/ns/pid", name_space.data(), name_space.size() - 1) < 0) return 0;
+  if (::readlink("/proc/self/ns/pid", name_space.data(), name_space.size() - 1) < 0) return {};
   std::uint64_t hash = hash_of(name_space.data());
   const char* const job = std::getenv("PMIX_NAMESPACE");
   if (job != nullptr) hash = hash_of(job, hash);
@@ -70,10 +91,15 @@ std::uint64_t find_job() noexcept {
   const char* connection = std::getenv("PMI_FD");
   const pid_t launcher = connection == nullptr ? 0 : process_behind(std::atoi(connection));
   const std::uint64_t start = launcher <= 0 ? 0 : start_of(launcher);
-  if (start == 0) return job == nullptr ? 0 : hash;
+  if (start == 0) return job == nullptr ? job_of_scheduler(hash) : Job{hash};
   std::array<char, 64> text;
   std::snprintf(text.data(), text.size(), "%ld %" PRIu64, static_cast<long>(launcher), start);
-  return hash_of(text.data(), hash);
+  return {hash_of(text.data(), hash)};
+}
+
+const Job& own_job() noexcept {
+  static const Job job = find_job();
+  return job;
 }
 
 struct Address {
@@ -83,7 +109,7 @@ struct Address {
 
 /// False where the job is not known.
 bool address_of(int rank, Address& address) noexcept {
-  static const std::uint64_t job = find_job();
+  const std::uint64_t job = own_job().number;
   if (job == 0) return false;
   address.name.sun_family = AF_UNIX;
   // A first byte of zero: the abstract name space.
@@ -97,6 +123,7 @@ bool address_of(int rank, Address& address) noexcept {
 
 bool enter(int rank) noexcept {
   Address address;
+  if (own_job().rank >= 0 && own_job().rank != rank) return false;
   if (!address_of(rank, address)) return false;
   const int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (file < 0) return false;

@@ -186,6 +186,36 @@ TEST_F(Registry, JobsOfOneNameAreToldApartByWhatTheyTalkTo) {
   }));
 }
 
+/// Of Cray MPICH the scheduler's variables are all that is known.
+TEST_F(Registry, SchedulersNameJobs) {
+  const std::string job = "test-scheduled-" + std::to_string(::getpid());
+  const auto in_step = [&](const char* step, const char* rank, const std::function<bool()>& what) {
+    return in_child(nullptr, [=] {
+      ::setenv("SLURM_JOB_ID", job.c_str(), 1);
+      ::setenv("SLURM_STEP_ID", step, 1);
+      ::setenv("SLURM_PROCID", rank, 1);
+      return what();
+    });
+  };
+  Child entered([&] {
+    for (const char* const name : {"PMIX_NAMESPACE", "PMI_FD"}) ::unsetenv(name);
+    ::setenv("SLURM_JOB_ID", job.c_str(), 1);
+    ::setenv("SLURM_STEP_ID", "0", 1);
+    ::setenv("SLURM_PROCID", "3", 1);
+    return registry::enter(3);
+  });
+  ASSERT_TRUE(entered.went_well());
+  const pid_t process = entered.process();
+  EXPECT_TRUE(in_step("0", "2", [=] { return registry::find(3) == process && registry::enter(2); }));
+  EXPECT_TRUE(in_step("1", "3", [] { return !registry::find(3) && registry::enter(3); }));
+  EXPECT_TRUE(in_step("0", "0", [] { return !registry::enter(1); })) << "of a job inside the step";
+  EXPECT_TRUE(in_child(nullptr, [&] {
+    ::setenv("PALS_APID", job.c_str(), 1);
+    ::setenv("PALS_RANKID", "3", 1);
+    return !registry::find(3) && registry::enter(3) && registry::find(3) == ::getpid();
+  }));
+}
+
 TEST_F(Registry, NobodyIsInAJobThatIsNotKnown) {
   EXPECT_TRUE(in_child(nullptr, [] { return !registry::enter(0) && !registry::find(0); }));
 }
