@@ -8,14 +8,18 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <thread>
 #include <vector>
 
 #include "gapless/endpoints.h"
 #include "on_endpoints.hpp"
 #include "support/environment.hpp"
+#include "support/layouts.hpp"
+#include "support/statistics.hpp"
 
 namespace gapless::test {
 namespace {
@@ -137,6 +141,53 @@ void receive_while_waiting(const std::function<void()>& wait) {
     return request;
   };
   receive_while_others_are_waited_for(receive, wait);
+}
+
+/// All messages of endpoints that have ended.
+std::uint64_t messages_of_ended_endpoints() {
+  std::array<std::uint64_t, 6> counts{};
+  const auto function = reinterpret_cast<void (*)(std::uint64_t*)>(core_function("gapless_endpoint_statistics"));
+  function(counts.data());
+  return std::accumulate(counts.begin(), counts.begin() + 5, std::uint64_t{0});
+}
+
+/// The senders free their requests and their handles before anything is received, and call nothing afterwards. Their
+/// endpoints end all the same, and the requests with them.
+TEST(Progress, EndsEndpointsWhoseRequestsNobodyWantsAnyMore) {
+  constexpr int messages = 3000, length = 20000;
+  if (size() % 2 != 0) GTEST_SKIP() << "each process sends to the next, or receives";
+  const std::uint64_t before = messages_of_ended_endpoints();
+  const std::vector<int> out = counting(length);
+  EXPECT_EQ(0, on_endpoints(each(1), [&](MPI_Comm comm) {
+              const int me = rank(comm);
+              if (me % 2 == 0) {
+                MPI_Request request;
+                for (int i = 0; i < messages; ++i) {
+                  const int count = i == 0 ? length : 1;
+                  if (i % 100 == 0) {
+                    MPI_Issend(out.data(), count, MPI_INT, me + 1, 0, comm, &request);
+                  } else {
+                    MPI_Isend(out.data(), count, MPI_INT, me + 1, 0, comm, &request);
+                  }
+                  MPI_Request_free(&request);
+                }
+                return 0;
+              }
+              std::this_thread::sleep_for(std::chrono::milliseconds(50));
+              std::vector<int> in(length, -1);
+              MPI_Recv(in.data(), length, MPI_INT, me - 1, 0, comm, MPI_STATUS_IGNORE);
+              int wrong = in != counting(length);
+              for (int i = 1; i < messages; ++i) {
+                MPI_Recv(in.data(), 1, MPI_INT, me - 1, 0, comm, MPI_STATUS_IGNORE);
+                wrong += in[0] != 0;
+              }
+              return wrong;
+            }));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const std::uint64_t sent = rank() % 2 == 0 ? messages : 0;
+  while (messages_of_ended_endpoints() < before + sent && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_LE(before + sent, messages_of_ended_endpoints());
 }
 
 /// Persistent requests are started when nothing but them knows the communicator any more.

@@ -243,6 +243,8 @@ int Comm_create_group(Endpoint& endpoint, MPI_Comm, MPI_Group group, int tag, MP
 
 int Comm_free(Endpoint& endpoint, MPI_Comm* handle) {
   const std::shared_ptr<Endpoint> last = share(endpoint);
+  // A request that is over keeps the endpoint no more.
+  requests::release_abandoned(requests::all_abandoned);
   // Left first: once the library has freed the handle, it may give it to another communicator.
   leave(endpoint);
   const int code = inner.Comm_free(handle);

@@ -79,6 +79,8 @@ bool has_work() noexcept {
 }
 
 void help_once() noexcept {
+  constexpr std::size_t many = 256;
+  requests::release_abandoned(many);
   try {
     if (has_outstanding_operations()) progress_of_all();
   } catch (const std::exception&) {  // no memory: the next round may have some

@@ -1,8 +1,10 @@
 #include "endpoints/tasks/requests.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,8 +30,10 @@ struct Requests {
   std::vector<std::unique_ptr<Request>> all;
   std::vector<std::unique_ptr<Table>> tables;  ///< the last is in use; others may still be read
   Request* free = nullptr;
-  std::vector<Request*> abandoned;  ///< whose operations are under way
+  std::vector<Request*> abandoned;  ///< whose operations are under way, or have ended lately
+  std::size_t next_to_look_at = 0;  ///< among those
 };
+constinit std::atomic<std::size_t> abandoned_count{0};
 
 Requests& requests() {
   static auto& one = *new Requests;
@@ -188,18 +192,47 @@ int make_persistent(Task* task, MPI_Request* handle) noexcept {
 
 void abandon(Request& request) noexcept {
   if (!request.is_active) return release(request);
-  std::vector<Request*> over;
   try {
     const std::lock_guard lock(requests().mutex);
-    auto& all = requests().abandoned;
-    over.reserve(all.size() + 1);
-    all.push_back(&request);
-    const auto first_over = std::partition(all.begin(), all.end(), [](const Request* one) { return !one->is_done(); });
-    over.assign(first_over, all.end());
-    all.erase(first_over, all.end());
+    requests().abandoned.push_back(&request);
+    abandoned_count.store(requests().abandoned.size(), std::memory_order_relaxed);
   } catch (const std::exception&) {  // kept for good: others may still write to it
   }
-  for (Request* one : over) release(*one);
+  constexpr std::size_t few = 4;  // so that many under way cost each call no more
+  release_abandoned(few);
+}
+
+namespace {
+
+/// Takes out those of the next few that are over, as many as there is room for. `looks`: how many may be looked at.
+std::size_t take_out_abandoned(std::size_t& looks, std::span<Request*> over) noexcept {
+  Requests& all = requests();
+  const std::lock_guard lock(all.mutex);
+  std::vector<Request*>& list = all.abandoned;
+  looks = std::min(looks, list.size());
+  std::size_t found = 0;
+  for (; looks > 0 && found < over.size() && !list.empty(); --looks) {
+    if (all.next_to_look_at >= list.size()) all.next_to_look_at = 0;
+    Request*& one = list[all.next_to_look_at];
+    if (!one->is_done()) {
+      ++all.next_to_look_at;
+      continue;
+    }
+    over[found++] = std::exchange(one, list.back());
+    list.pop_back();
+  }
+  abandoned_count.store(list.size(), std::memory_order_relaxed);
+  return found;
+}
+
+}  // namespace
+
+void release_abandoned(std::size_t looks) noexcept {
+  while (looks > 0 && abandoned_count.load(std::memory_order_relaxed) != 0) {
+    std::array<Request*, 32> over;
+    const std::size_t found = take_out_abandoned(looks, over);
+    for (Request* const one : std::span(over).first(found)) release(*one);
+  }
 }
 
 void end() noexcept {

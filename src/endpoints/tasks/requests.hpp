@@ -4,7 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -45,6 +47,10 @@ int make(Task* task, MPI_Request* request) noexcept;
 int make_persistent(Task* task, MPI_Request* request) noexcept;
 /// The program wants no more of it; what is under way still ends.
 void abandon(Request& request) noexcept;
+/// Releases those abandoned requests that are over, of so many that are looked at. Takes nanoseconds where none are
+/// abandoned. Precondition: the thread holds no lock.
+void release_abandoned(std::size_t looks) noexcept;
+inline constexpr std::size_t all_abandoned = std::numeric_limits<std::size_t>::max();
 
 /// From handles to requests, by open addressing. Entries are never taken out, so readers need no lock.
 struct Table {
