@@ -112,9 +112,10 @@ class Pending {
     tag = message_tag;
     peer = headers::find_peer(communicator, destination);
     static_cast<void>(headers::listener_of(peer, side.speaks()));  // calls for the peer's attention
-    constexpr int length = transfer::headers::Header::size;
-    const int code = native.Send_init(side.header_place(), length, MPI_BYTE, destination, message_tag, communicator,
-                                      &header_request);
+    const auto header = side.header_arguments(peer.rank);
+    if (!header) return;
+    const int code = native.Send_init(header->memory, header->count, header->datatype, destination, message_tag,
+                                      communicator, &header_request);
     if (code != MPI_SUCCESS) header_request = MPI_REQUEST_NULL;
   }
   /// Is it worth trying whether the library alone is sooner with this message?

@@ -65,6 +65,10 @@ inline constexpr bool library_finds_partitions = !is_open_mpi;
 /// Does too long a contiguous message overrun its receive? Open MPI 5.0.11 reads as many bytes as are sent.
 inline constexpr bool library_overruns_contiguous_receives = is_open_mpi;
 
+/// Does a short contiguous message of a process to itself that is too long for its receive go unnoticed, with
+/// MPI_SUCCESS? Open MPI 5.0.11 takes the number of pieces for the length of what it receives, up to 512 bytes.
+inline constexpr bool library_overlooks_truncation_by_itself = is_open_mpi;
+
 // What statuses and error handlers are told.
 
 /// Does a call that has failed return the error once the program's own error handler has returned? MPICH 5.0.2 returns

@@ -2,6 +2,7 @@
 // a header offers is secured before the header leaves.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "transfer/headers/header.hpp"
@@ -19,6 +20,12 @@ namespace gapless::transfer::headers {
 /// waits later for the program's default stream, for a message that nobody packs.
 struct Later {
   std::size_t packed = 0, awaited = 0;
+};
+
+/// A header, with room behind it for a copy of its last byte (mpi/calls/sides/packed_type.hpp).
+struct SentHeader : Header {
+  using Header::operator=;
+  std::byte last{};
 };
 
 /// One message. The destructor of a message that is not released takes every offer back.
@@ -59,7 +66,7 @@ class Offers {
   /// The predicted time of a message that goes direct, in nanoseconds.
   double predicted_ns() const noexcept { return pull_.is_there() ? pull_.predicted_ns() : direct_.predicted_ns(); }
 
-  const Header& header() const noexcept { return header_; }
+  SentHeader& header() noexcept { return header_; }
 
   /// Is the memory needed beyond the call that sends the header? is_under_way(), wait() and complete_alone() then say
   /// until when.
@@ -74,7 +81,7 @@ class Offers {
   bool secure_slots(const Buffer& buffer, Inbox& inbox, const Envelope& envelope) noexcept;
   bool secure_from_gpu(const Buffer& buffer, Inbox& inbox, bool may_stay, Later later) noexcept;
 
-  Header header_;
+  SentHeader header_;
   schemes::SlotsOffer slots_;
   schemes::DirectOffer direct_;
   pulls::PullOffer pull_;

@@ -14,6 +14,7 @@
 #include "mpi/datatypes/pieces.hpp"
 #include "mpi/headers/speaking.hpp"
 #include "mpi/lifetime/runtime.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "transfer/choice/choose.hpp"
 #include "transfer/choice/corrected_send.hpp"
 #include "transfer/choice/host_trial.hpp"
@@ -91,11 +92,20 @@ class Sending : public Side<Count> {
     return user_.is_gpu_memory() ? transfer::goes_direct(user_.buffer, model::Pair::peer_gpu)
                                  : transfer::goes_by_header(user_.buffer, true);
   }
-  /// The place of a persistent send's headers, which all of its messages share.
-  const void* header_place() noexcept {
-    const void* const place = &offer_.emplace().header();
+  /// What the library is given in the place of a persistent send's messages that go by header.
+  struct HeaderArguments {
+    const void* memory;
+    int count;
+    MPI_Datatype datatype;
+  };
+  /// The same for all messages of a persistent send to that rank of MPI_COMM_WORLD. Nothing where the library makes no
+  /// datatype for them.
+  std::optional<HeaderArguments> header_arguments(int rank) noexcept {
+    offer_.emplace();
+    std::optional<HeaderArguments> arguments;
+    if (split_header(rank)) arguments = {memory(), static_cast<int>(count()), datatype()};
     offer_.reset();
-    return place;
+    return arguments;
   }
   /// Offers one message of a persistent send; GPU memory is packed by pack_in(). False where slots or segments are not
   /// free now: the message goes as packed bytes.
@@ -184,16 +194,21 @@ class Sending : public Side<Count> {
     return result;
   }
 
-  void* memory() noexcept {
-    return offer_ ? const_cast<transfer::headers::Header*>(&offer_->header()) : Base::memory();
+  void* memory() noexcept { return offer_ ? &offer_->header() : Base::memory(); }
+  Count count() const noexcept {
+    if (!offer_) return Base::count();
+    return header_type_ ? header_type_->count() : static_cast<Count>(transfer::headers::Header::size);
   }
-  Count count() const noexcept { return offer_ ? static_cast<Count>(transfer::headers::Header::size) : Base::count(); }
-  MPI_Datatype datatype() const noexcept { return offer_ ? MPI_BYTE : Base::datatype(); }
+  MPI_Datatype datatype() const noexcept {
+    if (!offer_) return Base::datatype();
+    return header_type_ ? header_type_->handle() : MPI_BYTE;
+  }
 
  private:
   /// Offers the message by the fabric, to a peer that listens. If that fails, the message goes as without a fabric.
   bool offer_by_fabric(const headers::Listener& listener, bool may_stay) noexcept {
-    if (listener.inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *listener.inbox))
+    if (listener.inbox != nullptr && may_stay && offer_.emplace().secure_fabric(user_.buffer, *listener.inbox) &&
+        split_header(listener.inbox->speaker().rank))
       return true;
     offer_.reset();
     const bool is_on_host = !user_.is_gpu_memory();
@@ -203,9 +218,19 @@ class Sending : public Side<Count> {
   bool offer_in_node(const headers::Listener& listener, int tag, bool may_stay,
                      transfer::headers::Later later) noexcept {
     const transfer::headers::Envelope envelope{listener.communicator, tag};
-    if (offer_.emplace().secure(user_.buffer, *listener.inbox, envelope, may_stay, later)) return true;
+    if (offer_.emplace().secure(user_.buffer, *listener.inbox, envelope, may_stay, later) &&
+        split_header(listener.inbox->speaker().rank))
+      return true;
     offer_.reset();
     return false;
+  }
+  /// Has the library tell of a receive that is too short for the header, also where the header goes to this process
+  /// itself: `rank` is the peer's. False where the library makes no datatype for that.
+  bool split_header(int rank) noexcept {
+    if (!library_overlooks_truncation_by_itself || rank != transfer::headers::own_rank()) return true;
+    if (!header_type_) header_type_.emplace(transfer::headers::Header::size, side, false);
+    header_type_->split(&offer_->header());
+    return header_type_->is_usable();
   }
 
   static constexpr transfer::Side side = transfer::Side::sender;
@@ -269,7 +294,8 @@ class Sending : public Side<Count> {
   }
 
   std::optional<transfer::headers::Offers> offer_;
-  bool may_split_ = true;  ///< packed bytes, as packed_type.hpp has them
+  std::optional<PackedType<Count>> header_type_;  ///< of a header that is split
+  bool may_split_ = true;                         ///< packed bytes, as packed_type.hpp has them
   bool gets_request_ = false;
 };
 

@@ -334,40 +334,6 @@ TEST_F(Direct, SmallSendsLeaveTogether) {
   EXPECT_EQ(before + (goes_direct() ? 2 * messages / 5 * 4 : 0), direct_messages());
 }
 
-/// What is too long is an error of the receiver, and its segments are free again.
-TEST_F(Direct, Truncation) {
-  if (!has_partner()) return;
-  constexpr int blocks = 50'000;
-  Strided message(blocks);
-  const Owned half(strided(blocks / 2, length, stride));
-  for (int times = 0; times < 12; ++times) {
-    if (sends()) {
-      MPI_Send(message.memory.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD);
-    } else {
-      Ints incoming(std::vector<int>(message.values.size(), -1), true);
-      int code = MPI_SUCCESS;
-      if (times % 3 == 0) {
-        code = MPI_Recv(incoming.data(), 1, half, partner(), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      } else if (times % 3 == 1) {
-        MPI_Request request;
-        MPI_Irecv(incoming.data(), blocks, MPI_INT, partner(), tag, MPI_COMM_WORLD, &request);
-        code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-      } else {
-        MPI_Message found;
-        MPI_Mprobe(partner(), tag, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
-        code = MPI_Mrecv(incoming.data(), 1, MPI_INT, &found, MPI_STATUS_IGNORE);
-      }
-      EXPECT_EQ(MPI_ERR_TRUNCATE, error_class(code));
-      // A library that writes to GPU memory puts the header there.
-      if (goes_direct() && !(times % 3 == 1 && library_reads_gpu())) {
-        EXPECT_TRUE(std::vector<int>(message.values.size(), -1) == incoming.values());
-      }
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-  }
-  pass(98'304, send, receive);
-}
-
 TEST_F(Direct, CancelledReceivesAndSends) {
   if (!has_partner()) return;
   Strided message(1000);

@@ -20,20 +20,21 @@
 
 namespace gapless::test {
 
-/// Is page-locking memory of the host refused in this run, too, as exporting or mapping GPU memory is?
-inline bool is_locking_refused() {
+/// Does the simulated GPU refuse that in this run?
+inline bool is_refused(const char* what) {
   const char* failures = std::getenv("GAPLESS_TEST_SIMULATED_FAIL");
-  return failures != nullptr && std::string_view(failures).find("lock") != std::string_view::npos;
+  return failures != nullptr && std::string_view(failures).find(what) != std::string_view::npos;
 }
 
-/// Does gapless go direct, as it is told or as the model predicts, in a run where not all memory is refused that peers
-/// may map?
-inline bool goes_direct() {
+/// Is gapless to go direct where it can, as it is told or as the model predicts?
+inline bool is_to_go_direct() {
   const char* scheme = std::getenv("GAPLESS_SCHEME");
-  const bool is_told = scheme != nullptr && std::string_view(scheme) == "direct";
-  const bool is_chosen = scheme == nullptr;
-  return under_gapless() && (is_told || is_chosen) && !is_locking_refused();
+  return under_gapless() && (scheme == nullptr || std::string_view(scheme) == "direct");
 }
+
+/// Does gapless go direct, in a run where not all memory is refused that peers may map? Page-locked memory is asked for
+/// where exporting or mapping GPU memory is refused.
+inline bool goes_direct() { return is_to_go_direct() && !is_refused("lock"); }
 
 struct Strided {
   explicit Strided(int blocks, int first = 1)
