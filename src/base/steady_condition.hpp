@@ -27,8 +27,13 @@ class SteadyCondition {
 
   void notify_one() noexcept { pthread_cond_signal(&condition_); }
 
-  /// Waits until `is_met()`, which is asked first and after each notification, but no longer than that. The lock is
-  /// held when it is asked, and on return.
+  /// Waits until `is_met()`, which is asked first and after each notification. The lock is held when it is asked, and
+  /// on return.
+  template <class IsMet>
+  void wait(std::unique_lock<std::mutex>& lock, IsMet is_met) {
+    while (!is_met()) pthread_cond_wait(&condition_, lock.mutex()->native_handle());
+  }
+  /// The same, but no longer than that.
   template <class IsMet>
   void wait_for(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds longest, IsMet is_met) {
     const timespec end = from_now(longest);

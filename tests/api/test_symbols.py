@@ -24,6 +24,7 @@ INTERNAL = {
     "gapless_pulls_mapped",
     "gapless_pulls_received",
     "gapless_rings_copied_out",
+    "gapless_rings_helpers_looks",
     "gapless_settings_faults",
     "gapless_transfer_analyses",
     "gapless_transfer_force_scheme",

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -14,6 +13,7 @@
 
 #include "base/quiet_thread.hpp"
 #include "base/settings.hpp"
+#include "base/steady_condition.hpp"
 #include "fabric/registry.hpp"
 #include "layout/algebra/canonical.hpp"
 #include "transfer/blocking.hpp"
@@ -72,7 +72,8 @@ class Outgoing {
 namespace {
 
 constexpr std::chrono::milliseconds least_patience{20}, receivers_look{100};
-constexpr std::chrono::microseconds busy_look{50};
+/// Between two looks of the helper. A receiver may come minutes after a message has been sent or copied out.
+constexpr Clock::duration least_pause = std::chrono::microseconds{50}, longest_pause = std::chrono::milliseconds{5};
 
 /// How long a sender waits for a receiver who fetches nothing.
 Clock::duration patience() noexcept {
@@ -80,7 +81,7 @@ Clock::duration patience() noexcept {
   return wanted ? std::max<Clock::duration>(std::chrono::microseconds(*wanted), least_patience) : least_patience;
 }
 
-constinit std::atomic<std::uint64_t> copied_out{0};
+constinit std::atomic<std::uint64_t> copied_out{0}, helpers_looks{0};
 /// Is this thread the helper? The helper does not end with MPI, so it keeps no buffers in its pools.
 constinit thread_local bool is_helper = false;
 
@@ -94,6 +95,8 @@ class Service {
   /// A message has started: the helper packs from now on.
   void started() noexcept;
   void ended() noexcept { active_.fetch_sub(1, std::memory_order_relaxed); }
+  /// A section has been packed, by any thread: the receiver is there, or has room still.
+  void moved() noexcept { moves_.fetch_add(1, std::memory_order_relaxed); }
   bool are_any() const noexcept { return active_.load(std::memory_order_relaxed) != 0; }
   void drive() noexcept;
   void stop() noexcept;
@@ -104,8 +107,9 @@ class Service {
   void work() noexcept;
 
   std::mutex mutex_;  ///< guards the thread
-  std::condition_variable begun_;
+  SteadyCondition begun_;
   std::atomic<unsigned> active_{0};
+  std::atomic<std::uint64_t> moves_{0};  ///< messages that have started, and sections that have been packed
   bool is_stopping_ = false;
   std::thread thread_;
 };
@@ -155,6 +159,7 @@ Outgoing* Service::take(std::unique_lock<std::mutex>& lock) noexcept {
 void Service::started() noexcept {
   const std::lock_guard lock(mutex_);
   active_.fetch_add(1, std::memory_order_relaxed);
+  moved();
   begun_.notify_one();
 }
 
@@ -166,15 +171,25 @@ void Service::drive() noexcept {
   }
 }
 
+/// Looks seldom at messages of which nothing has moved for long, so that a receiver waits little longer than it has let
+/// the sender wait.
 void Service::work() noexcept {
   is_helper = true;
+  std::uint64_t seen = 0;
+  Clock::time_point last_move{};
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
     begun_.wait(lock, [this] { return is_stopping_ || are_any(); });
     lock.unlock();
     drive();
-    std::this_thread::sleep_for(busy_look);
+    helpers_looks.fetch_add(1, std::memory_order_relaxed);
+    const auto now = Clock::now();
+    if (seen != std::exchange(seen, moves_.load(std::memory_order_relaxed))) last_move = now;
+    const auto pause = std::clamp((now - last_move) / 16, least_pause, longest_pause);
+    if (pause == least_pause) std::this_thread::sleep_for(pause);
     lock.lock();
+    const auto has_moved = [&] { return is_stopping_ || seen != moves_.load(std::memory_order_relaxed); };
+    if (pause > least_pause) begun_.wait_for(lock, pause, has_moved);
   }
 }
 
@@ -201,6 +216,7 @@ void Outgoing::pack() noexcept {
     if (!sections.are_under_way()) return;
     if (const Result packed = sections.end_oldest(); packed != Result::ok) return fail(packed);
     words->packed.store(sections.ended(), std::memory_order_release);
+    service().moved();
   }
 }
 
@@ -419,4 +435,7 @@ void drain(bool (*has_ended)(int rank)) noexcept {
 
 std::uint64_t gapless_rings_copied_out() {
   return gapless::transfer::rings::copied_out.load(std::memory_order_relaxed);
+}
+std::uint64_t gapless_rings_helpers_looks() {
+  return gapless::transfer::rings::helpers_looks.load(std::memory_order_relaxed);
 }

@@ -2,9 +2,10 @@
 //
 // A message has a ring from before its header leaves until its receiver has fetched the last section. A thread that
 // waits for the message packs the sections that the ring has room for. Where no thread waits, the helper packs: a
-// thread of gapless's own, which calls no MPI. So the receiver gets the bytes whatever MPI call the sender is in, or
-// none. A message that nobody fetches for a while is copied out: its send is complete, and the copy waits for the
-// receiver. So no sender waits for a receiver that waits for something else.
+// thread of gapless's own, which calls no MPI, and looks the more seldom the longer nothing has moved. So the receiver
+// gets the bytes whatever MPI call the sender is in, or none. A message that nobody fetches for a while is copied out:
+// its send is complete, and the copy waits for the receiver. So no sender waits for a receiver that waits for something
+// else.
 //
 // All functions are thread-safe; nothing throws. The copy of a message in host memory has its memory, of the thread's
 // pools, before the header leaves: later there might be none.
@@ -58,5 +59,6 @@ void drain(bool (*has_ended)(int rank)) noexcept;
 
 }  // namespace gapless::transfer::rings
 
-/// For tests: how many messages have been copied out.
+/// For tests: how many messages have been copied out, and how often the helper has looked at messages.
 extern "C" std::uint64_t gapless_rings_copied_out();
+extern "C" std::uint64_t gapless_rings_helpers_looks();

@@ -4,9 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "learn_filling.hpp"
 #include "strided_message.hpp"
@@ -146,6 +149,24 @@ TEST_F(RingsOnTheHost, WhatNobodyFetchesIsCopiedOutOfHostMemory) {
   EXPECT_EQ(before + 1, gapless_rings_copied_out());
   EXPECT_TRUE(receiver_.rings_put_off.is_next()) << "the next messages to that receiver go other ways";
   sent_.assign(sent_.size(), 7);
+  EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), packed_bytes));
+  expect_arrived(packed_bytes);
+}
+
+/// The receiver of a message that has been copied out may come late, or never.
+TEST_F(RingsOnTheHost, TheHelperLooksSeldomWhereNothingMoves) {
+  using Clock = std::chrono::steady_clock;
+  const rings::OwnedOutgoing outgoing = begin(on_host(sent_));
+  rings::start(*outgoing);
+  EXPECT_EQ(Result::ok, rings::wait(*outgoing));
+  const std::uint64_t before = gapless_rings_helpers_looks();
+  const Clock::time_point begun = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds{500});
+  const std::uint64_t looks = gapless_rings_helpers_looks() - before;
+  // One a 5 ms, and a hundred until then.
+  const auto most = 200 + static_cast<std::uint64_t>((Clock::now() - begun) / std::chrono::milliseconds{5});
+  EXPECT_GT(looks, 0u);
+  EXPECT_LE(looks, most);
   EXPECT_EQ(Result::ok, rings::fetch(incoming(*outgoing, ::getpid()), buffer(in_), packed_bytes));
   expect_arrived(packed_bytes);
 }
