@@ -74,7 +74,9 @@ std::optional<MappedAllocation> mapped_by(Inbox& peer, const void* address) noex
   const Answer answer = headers::introduce(peer, allocation.introduction, allocation.handle);
   allocation.is_refused = answer.kind == Answer::Kind::refused;
   if (answer.kind != Answer::Kind::accepted) return {};
-  return MappedAllocation{allocation.handle, answer.pair, entry};
+  // Before other threads can look for an entry whose allocation has sent nothing for long.
+  allocation.offers.fetch_add(1, std::memory_order_relaxed);
+  return MappedAllocation{allocation.handle, answer.pair, OfferedAllocation(entry)};
 }
 
 }  // namespace gapless::transfer::pulls

@@ -7,7 +7,9 @@
 // (transfer/headers/exported/freed.hpp).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "model/measured.hpp"
@@ -15,10 +17,19 @@
 
 namespace gapless::transfer::pulls {
 
+/// An offer of memory in an allocation. As long as one lives, the program does not free the allocation, and its entry
+/// stays.
+struct EndOffered {
+  void operator()(headers::ToldAllocation* told) const noexcept {
+    told->offers.fetch_sub(1, std::memory_order_relaxed);
+  }
+};
+using OfferedAllocation = std::unique_ptr<headers::ToldAllocation, EndOffered>;
+
 struct MappedAllocation {
   device::MemoryHandle handle;
   model::Pair pair;  ///< how close both processes' GPUs are
-  headers::ToldAllocation* told;
+  OfferedAllocation offered;
 };
 
 /// The allocation that the address lies in, if the process of the inbox `peer` has mapped the allocation; else nothing.

@@ -85,7 +85,7 @@ bool PullOffer::secure_now(const Buffer& buffer, headers::Inbox& inbox, std::siz
   const auto description = describe(*buffer.type->layout);
   if (!description) return false;
   const auto* const first = static_cast<const std::byte*>(buffer.memory) + buffer.type->facts.true_lower_bound;
-  const auto mapped = mapped_by(inbox, first);
+  auto mapped = mapped_by(inbox, first);
   if (!mapped || !is_chosen(buffer, mapped->pair) || !is_within(buffer, mapped->handle)) return false;
   headers::ExportedPool& pool = headers::own_exported_pool();
   if (!pool.is_there(buffer.location.device) || !headers::accepted_by(inbox, pool.handle())) return false;
@@ -111,8 +111,7 @@ bool PullOffer::secure_now(const Buffer& buffer, headers::Inbox& inbox, std::siz
   is_to_be_awaited_ = is_awaited_later;
   is_to_be_offered_ = is_awaited_last;
   inbox_ = &inbox;
-  told_ = mapped->told;
-  told_->offers.fetch_add(1, std::memory_order_relaxed);
+  offered_ = std::move(mapped->offered);
   buffer_ = buffer;
   pair_ = mapped->pair;
   begun_ = Clock::now();
@@ -158,8 +157,7 @@ void PullOffer::withdraw() noexcept {
 /// The program may free its memory from now on.
 void PullOffer::let_go() noexcept {
   room_.withdraw();
-  if (told_ != nullptr) told_->offers.fetch_sub(1, std::memory_order_relaxed);
-  told_ = nullptr;
+  offered_.reset();
 }
 
 double PullOffer::predicted_ns() const noexcept { return predict_in_node_ns(Scheme::direct, buffer_, pair_); }

@@ -19,6 +19,7 @@
 #include "transfer/headers/inbox.hpp"
 #include "transfer/message.hpp"
 #include "transfer/operation.hpp"
+#include "transfer/pulls/allocations.hpp"
 #include "transfer/pulls/offering.hpp"
 #include "transfer/pulls/strided.hpp"
 #include "transfer/schemes/direct.hpp"
@@ -95,7 +96,7 @@ class PullOffer {
 
   headers::PullWords* words_ = nullptr;
   headers::Inbox* inbox_ = nullptr;
-  headers::ToldAllocation* told_ = nullptr;  ///< where the message lies
+  OfferedAllocation offered_;  ///< where the message lies
   Buffer buffer_{};
   model::Pair pair_ = model::Pair::peer_gpu;
   schemes::DirectOffer room_;               ///< kept for a copy, should nobody fetch the message

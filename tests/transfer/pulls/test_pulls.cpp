@@ -14,6 +14,7 @@
 #include "transfer/buffers/buffers.hpp"
 #include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/speakers.hpp"
+#include "transfer/pulls/allocations.hpp"
 #include "transfer/pulls/fetch.hpp"
 #include "transfer/pulls/offer.hpp"
 
@@ -84,6 +85,29 @@ TEST_F(Pulls, OfAnyLengthMayBeContiguous) {
   EXPECT_TRUE(may_be(every_other, 1000, 2));
   EXPECT_FALSE(may_be(every_other, 8 << 20, 2));
   EXPECT_TRUE(may_be(long_blocks, 8 << 20, 128));
+}
+
+/// Another thread may send out of other allocations while an offer is made.
+TEST_F(Pulls, KeepTheEntryOfTheirAllocation) {
+  auto mapped = mapped_by(headers::own_inbox(), out_);
+  ASSERT_TRUE(mapped);
+  const headers::ToldAllocation& entry = *mapped->offered;
+  const std::uint64_t number = entry.number;
+  std::vector<void*> others;
+  const auto send_out_of_others = [&] {
+    for (std::size_t k = 0; k < headers::own_inbox().told.all.size(); ++k) {
+      others.push_back(make(true));
+      EXPECT_FALSE(mapped_by(headers::own_inbox(), others.back()));
+    }
+  };
+  send_out_of_others();
+  EXPECT_EQ(number, entry.number);
+  EXPECT_EQ(1u, entry.offers);
+  mapped.reset();
+  EXPECT_EQ(0u, entry.offers);
+  send_out_of_others();
+  EXPECT_NE(number, entry.number);
+  for (void* const other : others) gpu_.release(other);
 }
 
 TEST_F(Pulls, AreReadWhereTheyLieByOneLaunch) {
