@@ -1,8 +1,10 @@
 #include "fabric/registry.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -160,6 +162,18 @@ bool has_left(int rank) noexcept {
   return is_nobodys;
 }
 
-bool is_gone(pid_t process) noexcept { return ::kill(process, 0) != 0 && errno == ESRCH; }
+bool is_gone(pid_t process) noexcept {
+#if defined(SYS_pidfd_open)
+  // Tells also of a process that has ended and that its parent has not waited for.
+  const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  if (descriptor >= 0) {
+    pollfd asked{descriptor, POLLIN, 0};
+    const bool has_ended = ::poll(&asked, 1, 0) == 1;
+    ::close(descriptor);
+    return has_ended;
+  }
+#endif
+  return ::kill(process, 0) != 0 && errno == ESRCH;
+}
 
 }  // namespace gapless::fabric::registry

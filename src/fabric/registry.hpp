@@ -21,7 +21,7 @@ std::optional<pid_t> find(int rank) noexcept;
 /// Has the process ended that stood in the registry as that rank of this job? Precondition: one did, on this node.
 bool has_left(int rank) noexcept;
 
-/// Has that process of this node ended?
+/// Has that process of this node ended? Also if its parent has not waited for it; before Linux 5.3 only afterwards.
 bool is_gone(pid_t process) noexcept;
 
 }  // namespace gapless::fabric::registry

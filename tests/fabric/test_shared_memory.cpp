@@ -153,6 +153,23 @@ TEST_F(Registry, AnEntryEndsWithItsProcess) {
   EXPECT_TRUE(in_child(job.c_str(), [] { return !registry::find(3); }));
 }
 
+TEST(Processes, AreGoneThoughTheirParentHasNotWaitedForThem) {
+  EXPECT_FALSE(registry::is_gone(::getpid()));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  EXPECT_FALSE(registry::is_gone(child));
+  ::kill(child, SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(0, ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT));
+  EXPECT_TRUE(registry::is_gone(child));
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(registry::is_gone(child));
+}
+
 /// Launchers that a process of a job starts hand that job's name to their own jobs.
 TEST_F(Registry, JobsInsideAJobAreToldApart) {
   const std::string job = "test-inside-" + std::to_string(::getpid());
