@@ -138,7 +138,7 @@ struct ToldAllocation {
   /// are complete.
   std::atomic<unsigned> offers{0};
   device::MemoryHandle handle;
-  std::atomic<unsigned> introduction{introduction_count};
+  std::atomic<unsigned> introduction{introduction_count};  ///< introduction_count or more without one
 };
 struct ToldAllocations {
   std::mutex mutex;  ///< guards all below
@@ -191,7 +191,8 @@ class Inbox {
   // Used in the inbox of a peer.
 
   model::Filling filling;  ///< how this process fills the peer's slots
-  /// The introductions of this process's exported pools in GPU memory and on the host; introduction_count without one.
+  /// The introductions of this process's exported pools in GPU memory and on the host; introduction_count or more
+  /// without one.
   std::atomic<unsigned> introduction{introduction_count}, introduction_on_host{introduction_count};
   ToldAllocations told;
   PutOff pulls_put_off;  ///< messages that are packed before this process offers its memory again

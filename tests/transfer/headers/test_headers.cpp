@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "layout/datatype/datatype.hpp"
 #include "learn_filling.hpp"
 #include "transfer/headers/attention.hpp"
+#include "transfer/headers/exported/introductions.hpp"
 #include "transfer/headers/header.hpp"
 #include "transfer/headers/inbox.hpp"
 #include "transfer/headers/offers.hpp"
@@ -52,6 +54,28 @@ TEST(Header, TellsWhatItWasMadeOf) {
   ASSERT_TRUE(way);
   EXPECT_EQ(3u, way->count);
   EXPECT_EQ(7, way->slots[2]);
+}
+
+/// Every message asks, and no place of the receiver's is ever free again.
+TEST(Introductions, AreNotTriedAgainWhereOthersHaveAllPlaces) {
+  using State = headers::Introduction::State;
+  headers::Inbox peer(SharedSegment::make("test-of-introductions", headers::inbox_bytes, headers::inbox_bytes));
+  ASSERT_TRUE(peer);
+  auto& places = peer.head().introductions;
+  for (headers::Introduction& each : places) each.state = State::accepted;
+  device::MemoryHandle handle;
+  handle.number = 7;
+  handle.process = -2;
+  const auto ask = [&](std::atomic<unsigned>& introduction) {
+    EXPECT_EQ(headers::Answer::Kind::none, headers::introduce(peer, introduction, handle).kind);
+    return peer.head().asked.load();
+  };
+  EXPECT_EQ(0u, ask(peer.introduction));
+  places[5].state = State::none;
+  EXPECT_EQ(0u, ask(peer.introduction));
+  EXPECT_EQ(State::none, places[5].state) << "it is not looked for";
+  EXPECT_EQ(1u, ask(peer.introduction_on_host)) << "of that memory no question has been refused";
+  EXPECT_EQ(State::asked, places[5].state);
 }
 
 /// Another way.

@@ -15,6 +15,9 @@ using State = Introduction::State;
 constinit std::atomic<int> first_device{no_gpu};
 constinit std::atomic<bool> are_pages_accepted{false};
 
+/// In place of a place's number: others have taken all, which no process gives back.
+constexpr unsigned no_place = introduction_count + 1;
+
 /// Takes a place for an introduction of this process; null where others have taken all.
 Introduction* find_place(Inbox& peer, std::atomic<unsigned>& introduction) noexcept {
   const unsigned known = introduction.load(std::memory_order_acquire);
@@ -26,6 +29,7 @@ Introduction* find_place(Inbox& peer, std::atomic<unsigned>& introduction) noexc
     introduction.store(i, std::memory_order_release);
     return &place;
   }
+  introduction.store(no_place, std::memory_order_release);
   return nullptr;
 }
 
@@ -114,6 +118,7 @@ Answer introduce(Inbox& peer, std::atomic<unsigned>& introduction, const device:
     if (is_it && (state == State::refused || state == State::no_gpu_yet)) return {Answer::Kind::refused};
     if (is_it || is_under_way(state)) return {};
   }
+  if (known == no_place) return {};
   const std::lock_guard lock(mutex);
   if (Introduction* const place = find_place(peer, introduction)) {
     if (place->handle.number != handle.number) ask(peer, *place, handle);
