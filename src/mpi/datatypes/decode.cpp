@@ -271,22 +271,41 @@ bool is_miscounted(const layout::Layout& fields, const Children& children) noexc
   return library_miscounts_shifted_structs && children.size() > 1 && fields.is_contiguous() && fields.base != 0;
 }
 
-/// Estimates the longest list in a datatype. Looks at no more than 16 types, and does not read long lists.
+/// Estimates the length of a datatype's description. Looks at no more than 16 types, and does not read long lists.
 class EntryCounter {
  public:
-  double count(MPI_Datatype handle) {
+  static constexpr int most_visits = 16;
+
+  DescriptionLength count(MPI_Datatype handle) {
     const TypeEnvelope envelope = type_envelope_of(handle);
-    if (is_predefined_combiner(envelope.combiner) || visits_++ == most_visits) return 0;
+    if (is_predefined_combiner(envelope.combiner)) return {};
+    ++visits_;
     const MPI_Count numbers = envelope.integers + envelope.addresses + envelope.large_counts;
-    if (numbers > long_list) return static_cast<double>(entries_of(envelope.combiner, numbers, envelope.datatypes));
+    if (numbers > long_list)
+      return {static_cast<double>(entries_of(envelope.combiner, numbers, envelope.datatypes)), 1};
     const Contents contents(handle, envelope);
-    double most = static_cast<double>(envelope.datatypes);
-    for (const MPI_Datatype child : contents.types()) most = std::max(most, count(child));
-    return most;
+    return with_children(contents.types());
   }
 
  private:
-  static constexpr int most_visits = 16;
+  /// Children that are not looked at are taken to be like those that are. Of a type that is no sibling nobody knows
+  /// that it is the same: Open MPI uses the address of a handle again once that is freed.
+  DescriptionLength with_children(std::span<const MPI_Datatype> types) {
+    double entries = static_cast<double>(types.size()), below = 0;
+    int different = 0, seen = 0;
+    for (auto child = types.begin(); child != types.end(); ++child) {
+      if (std::find(types.begin(), child, *child) != child) continue;
+      ++different;
+      if (visits_ >= most_visits) continue;
+      const DescriptionLength length = count(*child);
+      ++seen;
+      entries = std::max(entries, length.entries);
+      below += length.types;
+    }
+    if (seen > 0) below *= static_cast<double>(different) / seen;
+    return {std::max(entries, below), 1 + below};
+  }
+
   static constexpr MPI_Count long_list = 64;
 
   static MPI_Count entries_of(int combiner, MPI_Count numbers, MPI_Count fields) noexcept {
@@ -361,11 +380,13 @@ class Decoder {
 
 }  // namespace
 
-double list_entries(MPI_Datatype handle) noexcept {
+DescriptionLength description_length(MPI_Datatype handle) noexcept {
   try {
-    return EntryCounter().count(handle);
+    DescriptionLength length = EntryCounter().count(handle);
+    if (length.types <= EntryCounter::most_visits) length.types = 0;
+    return length;
   } catch (const std::exception&) {
-    return 0;
+    return {};
   }
 }
 

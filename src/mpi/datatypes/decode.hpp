@@ -9,9 +9,15 @@
 
 namespace gapless::mpi {
 
-/// How many blocks and fields the description of the datatype lists, those of its children included: what decoding
-/// takes grows with that. Takes about a microsecond. Precondition: the handle is valid.
-double list_entries(MPI_Datatype handle) noexcept;
+/// What decoding takes grows with it.
+struct DescriptionLength {
+  double entries = 0;  ///< blocks and fields that it lists, those of children included
+  double types = 0;    ///< that it is made of, each handle counted; 0 for a few
+};
+
+/// An estimate, made from the few types looked at first: of a tree of types the whole may take seconds, for Open MPI
+/// gives a handle of its own to each child. Takes microseconds. Precondition: the handle is valid.
+DescriptionLength description_length(MPI_Datatype handle) noexcept;
 
 struct Decoded {
   layout::Datatype datatype;

@@ -50,11 +50,12 @@ struct Uses {
   /// Raises the price of the analysis of a long list. False if the datatype is none.
   bool weigh(MPI_Datatype datatype, MPI_Count bytes) const noexcept {
     const model::Analysis& analysis = model::profile().analysis;
-    const double entries = list_entries(datatype), more_ns = entries * analysis.entry_ns;
+    const DescriptionLength length = description_length(datatype);
+    const double more_ns = length.entries * analysis.entry_ns + length.types * analysis.start_ns;
     if (more_ns <= analysis.start_ns) return false;
     left_ns.store(static_cast<float>(more_ns), relaxed);
     element_ns.store(-1, relaxed);
-    list.entries.store(static_cast<float>(entries), relaxed);
+    list.entries.store(static_cast<float>(length.entries), relaxed);
     list.bytes.store(static_cast<float>(bytes), relaxed);
     return true;
   }

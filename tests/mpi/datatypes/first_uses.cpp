@@ -263,5 +263,63 @@ TEST(FirstUses, UncommittedDatatypesStayErrors) {
   MPI_Type_free(&type);
 }
 
+/// Two ints with a gap, under that many structs of `children` children each, of which only the first has an element
+/// unless `all` have.
+MPI_Datatype tree(int depth, int children, bool all) {
+  MPI_Datatype type = strided(2, 1, 2);
+  MPI_Aint extent = 4 * sizeof(int);
+  for (; depth > 0; --depth) {
+    const auto n = static_cast<std::size_t>(children);
+    std::vector<int> lengths(n, all ? 1 : 0);
+    std::vector<MPI_Aint> places;
+    for (std::size_t k = 0; k < n; ++k) places.push_back(static_cast<MPI_Aint>(k) * extent);
+    const std::vector<MPI_Datatype> types(n, type);
+    lengths.front() = 1;
+    MPI_Type_create_struct(children, lengths.data(), places.data(), types.data(), &type);
+    MPI_Datatype child = types.front();
+    MPI_Type_free(&child);
+    extent = all ? extent * children : extent;
+  }
+  return type;
+}
+
+/// A library that gives each child a handle of its own shows a tree of 2^40 types here. Nobody looks at them all.
+TEST(FirstUses, OfATreeFewTypesAreLookedAt) {
+  const Owned type(tree(40, 2, false));
+  const auto before = analyses();
+  const std::vector<int> memory = counting(4);
+  for (int use = 0; use < 300; ++use) {
+    int packed[2] = {-1, -1}, position = 0;
+    MPI_Pack(memory.data(), 1, type, packed, sizeof packed, &position, MPI_COMM_SELF);
+    ASSERT_EQ(0, packed[0]);
+    ASSERT_EQ(2, packed[1]);
+  }
+#ifdef OPEN_MPI
+  if (waits()) {
+    EXPECT_EQ(before, analyses());
+  }
+#else
+  if (waits()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+#endif
+}
+
+/// To decode each of 37449 handles takes as long as hundreds of uses.
+TEST(FirstUses, ATreeOfManyTypesWaits) {
+  const Owned type(tree(5, 8, true));
+  const auto before = analyses();
+  expect_packs(of_strided(2 << 15, 1, 2), type, 2);
+#ifdef OPEN_MPI
+  if (waits()) {
+    EXPECT_EQ(before, analyses());
+  }
+#else
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+#endif
+}
+
 }  // namespace
 }  // namespace gapless::test
