@@ -219,9 +219,9 @@ bool is_usable(MPI_Datatype handle) noexcept {
 
 MPI_Count size_of(MPI_Datatype handle) noexcept {
   if constexpr (is_open_mpi) {
-    // Checks no more of a handle than that it is one, in any of its functions.
+    // Checks no more of a handle than that it is one, in any of its functions, and raises that on MPI_COMM_WORLD.
     MPI_Count bytes = 0;
-    return native.Type_size_x(handle, &bytes) == MPI_SUCCESS ? bytes : -1;
+    return handle != MPI_DATATYPE_NULL && native.Type_size_x(handle, &bytes) == MPI_SUCCESS ? bytes : -1;
   }
   // Raises an error on the communicator, where Type_size would on one of the program's.
 #if GAPLESS_DECLARED_Pack_size_c

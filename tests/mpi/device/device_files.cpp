@@ -350,5 +350,16 @@ TEST(Files, ASplitReadThatFailsToBeginLeavesGpuMemoryAlone) {
 }
 #endif
 
+/// The library is not asked about it where its answer would end the program.
+TEST(Files, ANullDatatypeOfGpuMemoryIsAnErrorOfTheFile) {
+  const TwoMemories memories;
+  OnGpu memory(memories.sent);
+  const File file;
+  EXPECT_EQ(MPI_ERR_TYPE,
+            error_class(MPI_File_write_at(file, 0, memory.at(), 1, MPI_DATATYPE_NULL, MPI_STATUS_IGNORE)));
+  EXPECT_EQ(MPI_ERR_TYPE, error_class(MPI_File_read(file, memory.at(), 1, MPI_DATATYPE_NULL, MPI_STATUS_IGNORE)));
+  EXPECT_TRUE(same_bytes(memories.sent, memory.bytes()));
+}
+
 }  // namespace
 }  // namespace gapless::test
