@@ -252,8 +252,9 @@ inline void leave_table(std::uintptr_t number, const TypeRecord* record) noexcep
   }
 }
 
-// Numbers of datatypes that have been freed. A handle that a datatype of the program has had is never a predefined
-// datatype's, so the library need not be asked whether it is.
+// Numbers of datatypes that have been freed, or that the program has tried to free. A handle that a datatype of the
+// program has had is never a predefined datatype's, nor is one that the library does not accept, so the library need
+// not be asked whether it is.
 constinit std::array<std::atomic<std::uintptr_t>, 64> constructed{};
 
 /// Precondition: no record of the datatype is known.
@@ -261,7 +262,9 @@ inline bool is_constructed(MPI_Datatype handle, std::uintptr_t number) noexcept 
   std::atomic<std::uintptr_t>& known = constructed[place_of<constructed.size()>(handle)];
   if (known.load(std::memory_order_relaxed) == number) [[likely]]
     return true;
-  if (is_predefined(handle)) return false;
+  // The question whether it is predefined is an error of its own where the handle is invalid.
+  const bool is_usable = !runtime::start() || runtime::is_usable(handle);
+  if (is_usable && is_predefined(handle)) return false;
   known.store(number, std::memory_order_relaxed);
   return true;
 }

@@ -350,5 +350,16 @@ TEST(ErrorHandlers, AreCalledForAFreedDatatypeAsOftenAsWithoutGapless) {
   EXPECT_EQ(calls_of(GAPLESS_TEST_NATIVE(Send)), calls_of(MPI_Send));
 }
 
+#if !defined(OPEN_MPI) && !defined(MPI_ABI)  // whose handles are addresses
+TEST(ErrorHandlers, AreCalledOnceForAnInvalidDatatypeThatIsFreed) {
+  const CountingHandlers handlers;
+  for (int time = 1; time <= 2; ++time) {
+    MPI_Datatype invalid = 0x0c00ffff;
+    MPI_Type_free(&invalid);
+    EXPECT_EQ(time, handler_calls);
+  }
+}
+#endif
+
 }  // namespace
 }  // namespace gapless::test
