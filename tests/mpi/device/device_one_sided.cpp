@@ -1,4 +1,4 @@
-// One-sided calls with GPU memory at their origin, on windows in host memory; and packing for other machines.
+// One-sided calls with GPU memory at their origin, on windows in host memory.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -317,28 +317,6 @@ TEST_F(OneSided, AFailureOfTheGpuLeavesTheWindowAsItIs) {
   MPI_Barrier(MPI_COMM_WORLD);
   EXPECT_EQ(MPI_SUCCESS, MPI_Put(sent.at(), 3, type, target_, 64, 3, type, window_));
   MPI_Win_unlock_all(window_);
-}
-
-TEST(External, PackingIsTheLibrarysOwn) {
-  for_datatypes([&](MPI_Datatype type) {
-    MPI_Aint there = 0, back = 0;
-    expect_same_as_on_host(
-        "Pack_external",
-        [&](void* s, void* r) {
-          MPI_Aint position = 12;
-          return GAPLESS_TEST_NATIVE(Pack_external)("external32", s, 3, type, r, 4096, &position);
-        },
-        [&](void* s, void* r) { return MPI_Pack_external("external32", s, 3, type, r, 4096, &(there = 12)); });
-    expect_same_as_on_host(
-        "Unpack_external",
-        [&](void* s, void* r) {
-          MPI_Aint position = 12;
-          return GAPLESS_TEST_NATIVE(Unpack_external)("external32", s, 4096, &position, r, 3, type);
-        },
-        [&](void* s, void* r) { return MPI_Unpack_external("external32", s, 4096, &(back = 12), r, 3, type); });
-    EXPECT_EQ(there, back);
-    EXPECT_LT(12, there);
-  });
 }
 
 /// Where all processes are known to run gapless, none is left alone in the library.

@@ -25,6 +25,16 @@ std::intptr_t extent_of(MPI_Datatype datatype) noexcept {
   return static_cast<std::intptr_t>(extent);
 }
 
+MPI_Count most_external_bytes(const MemoryArgument& argument) noexcept {
+  const MPI_Count count = argument.counts[0];
+  if (count < 0) return -1;
+  const MPI_Count size = runtime::size_of(argument.datatype);
+  MPI_Count native = 0, external = 0;
+  const bool is_known = size >= 0 && !__builtin_mul_overflow(size, count, &native) &&
+                        !__builtin_mul_overflow(native, MPI_Count{2}, &external);
+  return is_known ? external : -1;
+}
+
 std::size_t peers_in(const CallFacts& call, RoleKind kind) noexcept {
   const bool are_neighbors = is_of_neighbors(kind);
   return static_cast<std::size_t>(are_neighbors ? call.neighbors().count(peers_of(kind))

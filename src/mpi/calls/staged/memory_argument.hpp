@@ -102,6 +102,10 @@ struct Part {
 
 std::intptr_t extent_of(MPI_Datatype datatype) noexcept;
 
+/// No fewer bytes than memory of one datatype has as external data; negative where the library refuses the memory. Of
+/// no element that form is twice as long as the native one.
+MPI_Count most_external_bytes(const MemoryArgument& argument) noexcept;
+
 /// How many entries the arrays of an argument of that kind have.
 std::size_t peers_in(const CallFacts& call, table::RoleKind kind) noexcept;
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <optional>
@@ -50,12 +51,17 @@ consteval bool has_role(table::RoleKind kind) {
   return table::place_of(Row::argument_roles, kind) != table::nowhere;
 }
 
+/// Is one of the call's memories packed bytes, and another what they are packed from or unpacked to?
+template <class Row>
+consteval bool has_packed_buffer() {
+  return has_role<Row>(table::RoleKind::packed_in) || has_role<Row>(table::RoleKind::packed_out);
+}
+
 /// Reductions call an operation with the program's datatype, and external packing converts its elements.
 template <class Row>
 consteval bool keeps_datatypes() {
   using enum table::RoleKind;
-  return has_role<Row>(operation) || has_role<Row>(packed_in) || has_role<Row>(packed_out) ||
-         (has_role<Row>(window) && has_role<Row>(send_one));
+  return has_role<Row>(operation) || has_packed_buffer<Row>() || (has_role<Row>(window) && has_role<Row>(send_one));
 }
 
 /// May a call of that row be made as several (mpi/calls/files/file_pieces.hpp)? A call by the shared file pointer may
@@ -205,6 +211,18 @@ class StagedCall {
     if constexpr (is_one_sided) {
       if (std::get<target>(all) == MPI_PROC_NULL) return std::apply(Row::native_function(), all);
     }
+    if constexpr (has_packed_buffer<Row>()) {
+      return run_on_part(facts, all);
+    } else {
+      return run_on(facts, all);
+    }
+  }
+
+ private:
+  using View = CallView<Row, Arguments...>;
+  using Tuple = typename View::Tuple;
+
+  static int run_on(const CallFacts& facts, const Tuple& all) noexcept {
     if constexpr (staging_of<Row>() == Staging::one_sided || staging_of<Row>() == Staging::split) {
       return begin(facts, all);
     } else if constexpr (staging_of<Row>() != Staging::blocking) {
@@ -223,9 +241,29 @@ class StagedCall {
     }
   }
 
- private:
-  using View = CallView<Row, Arguments...>;
-  using Tuple = typename View::Tuple;
+  /// External packing into, or out of, a buffer in GPU memory: the library gets as much of the buffer as the call can
+  /// touch, for all that it gets is staged. Where it may run into the buffer's end, it gets the buffer.
+  static int run_on_part(const CallFacts& facts, const Tuple& all) noexcept {
+    constexpr std::size_t packed = has_role<Row>(table::RoleKind::packed_in) ? 0 : 1;
+    constexpr auto places = View::template memory_role<packed>.places;
+    const auto buffer = std::get<static_cast<std::size_t>(places[0])>(all);
+    const auto size = std::get<static_cast<std::size_t>(places[1])>(all);
+    auto* const position = std::get<static_cast<std::size_t>(places[2])>(all);
+    if (position == nullptr || *position < 0 || *position > size || !is_gpu_memory(buffer)) return run_on(facts, all);
+    const MPI_Count most = most_external_bytes(View::template memory<1 - packed>(all));
+    const auto begin = *position;
+    if (most <= 0 || most >= size - begin) return run_on(facts, all);
+    std::remove_cv_t<decltype(begin)> moved = 0;
+    Tuple part = all;
+    std::get<static_cast<std::size_t>(places[0])>(part) =
+        const_cast<void*>(address_of(buffer, static_cast<std::intptr_t>(begin)));
+    std::get<static_cast<std::size_t>(places[1])>(part) = static_cast<std::remove_cv_t<decltype(size)>>(most);
+    std::get<static_cast<std::size_t>(places[2])>(part) = &moved;
+    const int code = run_on(facts, part);
+    *position = begin + moved;
+    return code;
+  }
+
   static constexpr bool is_one_sided = has_role<Row>(table::RoleKind::window);
   using Work = std::conditional_t<is_one_sided, one_sided::Requested, StagedWork>;
   static constexpr int target = View::template place < has_role<Row>(table::RoleKind::target)
