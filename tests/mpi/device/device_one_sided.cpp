@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -401,6 +402,37 @@ TEST_F(OneSided, AGetThatFailsLeavesGpuMemoryAlone) {
   MPI_Win_lock_all(0, window_);
   MPI_Get(received.at(), 4, MPI_INT, target_, 0, 4, MPI_INT, window_);
   MPI_Win_unlock_all(window_);
+}
+
+/// What is under way on one window costs the others nothing. Two windows may share a list by chance, four do not.
+TEST(Windows, AFlushLooksAtOperationsOfItsWindowAlone) {
+  constexpr int left = 500, flushes = 20;
+  TwoMemories memories;
+  OnGpu received(memories.received);
+  MPI_Win busy = MPI_WIN_NULL;
+  MPI_Win_create(memories.sent.data(), 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &busy);
+  MPI_Win_lock_all(0, busy);
+  for (int k = 0; k < left; ++k) MPI_Get(received.at(4 * k), 1, MPI_INT, rank(), 0, 1, MPI_INT, busy);
+  std::uint64_t fewest = left * flushes;
+  std::vector<MPI_Win> others(4);
+  for (MPI_Win& window : others) {
+    MPI_Win_create(memories.sent.data(), 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_lock_all(0, window);
+    const auto before = count_by("gapless_operations_looked_at");
+    for (int k = 0; k < flushes; ++k) {
+      MPI_Get(received.at(4 * left), 1, MPI_INT, rank(), 4, 1, MPI_INT, window);
+      MPI_Win_flush(rank(), window);
+    }
+    fewest = std::min(fewest, count_by("gapless_operations_looked_at") - before);
+    MPI_Win_unlock_all(window);
+  }
+  EXPECT_EQ(under_gapless() ? flushes : 0, static_cast<int>(fewest));
+  MPI_Win_unlock_all(busy);
+  std::vector<std::byte> expected = memories.received;
+  for (int k = 0; k <= left; ++k) std::memcpy(&expected[4 * k], &memories.sent[k < left ? 0 : 4], sizeof(int));
+  EXPECT_TRUE(same_bytes(expected, received.bytes()));
+  for (MPI_Win& window : others) MPI_Win_free(&window);
+  MPI_Win_free(&busy);
 }
 
 }  // namespace

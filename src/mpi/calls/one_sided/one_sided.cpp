@@ -1,11 +1,13 @@
 #include "mpi/calls/one_sided/one_sided.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <mutex>
 
+#include "base/hash.hpp"
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/requests/deferred.hpp"
 #include "mpi/table/entry_points.hpp"
@@ -14,25 +16,48 @@ namespace gapless::mpi {
 namespace one_sided {
 namespace {
 
-struct Operations {
-  std::mutex mutex;  ///< guards what follows
+/// Operations under way, in the order in which they have begun.
+template <Operation::Links Operation::*links>
+struct List {
   Operation* first = nullptr;
   Operation** last = &first;
+
+  void append(Operation& operation) noexcept {
+    (operation.*links).place = last;
+    *last = &operation;
+    last = &(operation.*links).next;
+  }
+  void remove(Operation& operation) noexcept {
+    Operation::Links& mine = operation.*links;
+    *mine.place = mine.next;
+    (mine.next != nullptr ? (mine.next->*links).place : last) = mine.place;
+    mine = {};
+  }
+};
+
+/// A synchronisation looks at one list: of its window, or of its window and target. Windows that share a list are few.
+struct Operations {
+  static constexpr unsigned list_bits = 8;
+
+  std::mutex mutex;  ///< guards what follows
+  std::array<List<&Operation::by_window>, std::size_t{1} << list_bits> of_windows;
+  std::array<List<&Operation::by_target>, std::size_t{1} << list_bits> of_targets;
   std::uint64_t begun = 0;
 
   /// Held while operations are finished, so that a thread waits while another one finishes its operation.
   std::mutex finishing;
 
+  auto& of_window(MPI_Win window) noexcept { return of_windows[slot_of(number_of(window), list_bits)]; }
+  auto& of_target(MPI_Win window, int target) noexcept {
+    return of_targets[slot_of(mix(number_of(window), static_cast<std::uint64_t>(target)), list_bits)];
+  }
   void append(Operation& operation) noexcept {
-    operation.place = last;
-    *last = &operation;
-    last = &operation.next;
+    of_window(operation.window).append(operation);
+    of_target(operation.window, operation.target).append(operation);
   }
   void remove(Operation& operation) noexcept {
-    *operation.place = operation.next;
-    (operation.next != nullptr ? operation.next->place : last) = operation.place;
-    operation.next = nullptr;
-    operation.place = nullptr;
+    of_window(operation.window).remove(operation);
+    of_target(operation.window, operation.target).remove(operation);
   }
 };
 
@@ -43,6 +68,7 @@ Operations& operations() noexcept {
 }
 
 std::atomic<std::size_t> under_way{0};
+constinit std::uint64_t looked_at = 0;  // for tests; guarded as the lists are
 
 /// How many operations have begun so far. A synchronisation does not complete operations that other threads begin
 /// meanwhile.
@@ -71,13 +97,21 @@ Operation* take_of(MPI_Win window, int target, std::uint64_t begun) noexcept {
   Operations& all = operations();
   Operation* taken = nullptr;
   Operation** end = &taken;
+  const auto take = [&]<Operation::Links Operation::*links>(const List<links>& list) {
+    for (Operation *each = list.first, *next = nullptr; each != nullptr && each->number < begun; each = next) {
+      next = (each->*links).next;
+      ++looked_at;
+      if (each->window != window || (target != any_target && each->target != target)) continue;
+      all.remove(*each);
+      *end = each;
+      end = &each->by_window.next;
+    }
+  };
   const std::lock_guard lock(all.mutex);
-  for (Operation *each = all.first, *next = nullptr; each != nullptr && each->number < begun; each = next) {
-    next = each->next;
-    if (each->window != window || (target != any_target && each->target != target)) continue;
-    all.remove(*each);
-    *end = each;
-    end = &each->next;
+  if (target == any_target) {
+    take(all.of_window(window));
+  } else {
+    take(all.of_target(window, target));
   }
   return taken;
 }
@@ -86,7 +120,7 @@ Operation* take_of(MPI_Win window, int target, std::uint64_t begun) noexcept {
 template <class End>
 void end_all_of(MPI_Win window, int target, std::uint64_t begun, End end) {
   for (Operation *each = take_of(window, target, begun), *next = nullptr; each != nullptr; each = next) {
-    next = each->next;
+    next = each->by_window.next;
     end(each);
   }
 }
@@ -168,7 +202,7 @@ void Requested::begin(MPI_Win window, int target) noexcept { add(operation_, win
 bool Requested::take_off_list() noexcept {
   Operations& all = operations();
   const std::lock_guard lock(all.mutex);
-  const bool is_listed = operation_.place != nullptr;
+  const bool is_listed = operation_.by_window.place != nullptr;
   if (is_listed) all.remove(operation_);
   return is_listed;
 }
@@ -200,3 +234,8 @@ const decltype(Native::Win_free) Win_free = one_sided::free_window;
 
 }  // namespace entry
 }  // namespace gapless::mpi
+
+std::uint64_t gapless_operations_looked_at() {
+  const std::lock_guard lock(gapless::mpi::one_sided::operations().mutex);
+  return gapless::mpi::one_sided::looked_at;
+}

@@ -18,9 +18,13 @@ struct Operation {
   int target = 0;
   std::uint64_t number = 0;  ///< in the order in which operations have begun
   bool has_request = false;  ///< a request owns the operation
-  // In the list of operations under way: the next one, and the pointer to this one; null outside the list.
-  Operation* next = nullptr;
-  Operation** place = nullptr;
+  /// The place in a list of operations under way: the next one, and the pointer to this one; null outside the list.
+  struct Links {
+    Operation* next = nullptr;
+    Operation** place = nullptr;
+  };
+  Links by_window;  ///< among the window's
+  Links by_target;  ///< among the window's with that target
 };
 
 /// The library has begun the operation, on that window and target.
@@ -49,3 +53,6 @@ class Requested final : public requests::Work {
 std::size_t how_many() noexcept;
 
 }  // namespace gapless::mpi::one_sided
+
+/// For tests: operations that synchronisations have looked at.
+extern "C" [[gnu::visibility("default")]] std::uint64_t gapless_operations_looked_at();
