@@ -404,6 +404,33 @@ TEST_F(OneSided, AGetThatFailsLeavesGpuMemoryAlone) {
   MPI_Win_unlock_all(window_);
 }
 
+int calls_of_world = 0;
+void count_call_of_world(MPI_Comm*, int*, ...) { ++calls_of_world; }
+
+/// The program is told of a null handle as often as the library tells it.
+TEST(Windows, OfNullHandlesAreToldOfAsTheLibraryDoes) {
+  TwoMemories memories;
+  OnGpu sent(memories.sent);
+  const HandlerOfWorldAndSelf handlers(count_call_of_world);
+  const auto told = [](auto call) {
+    const int before = calls_of_world;
+    call();
+    return calls_of_world - before;
+  };
+  MPI_Win window = MPI_WIN_NULL;
+  void* const on_host = memories.sent.data();
+  EXPECT_EQ(told([&] {
+              GAPLESS_TEST_NATIVE(Win_create)
+              (on_host, 64, 1, MPI_INFO_NULL, MPI_COMM_NULL, &window);
+            }),
+            told([&] { MPI_Win_create(on_host, 64, 1, MPI_INFO_NULL, MPI_COMM_NULL, &window); }));
+  EXPECT_EQ(told([&] {
+              GAPLESS_TEST_NATIVE(Put)
+              (on_host, 4, MPI_INT, 0, 0, 4, MPI_INT, MPI_WIN_NULL);
+            }),
+            told([&] { MPI_Put(sent.at(), 4, MPI_INT, 0, 0, 4, MPI_INT, MPI_WIN_NULL); }));
+}
+
 /// What is under way on one window costs the others nothing. Two windows may share a list by chance, four do not.
 TEST(Windows, AFlushLooksAtOperationsOfItsWindowAlone) {
   constexpr int left = 500, flushes = 20;

@@ -27,6 +27,16 @@ struct Operation {
   Links by_target;  ///< among the window's with that target
 };
 
+/// Is that no window? The library refuses the call. MPICH returns MPI_SUCCESS all the same once the program's error
+/// handler has returned, and the handler of no window cannot be put aside meanwhile. Open MPI needs no such care.
+inline bool is_none([[maybe_unused]] MPI_Win window) noexcept {
+#if defined(GAPLESS_VARIANT_OPENMPI)
+  return false;
+#else
+  return window == MPI_WIN_NULL;
+#endif
+}
+
 /// The library has begun the operation, on that window and target.
 void begin(std::unique_ptr<Operation> operation, MPI_Win window, int target) noexcept;
 

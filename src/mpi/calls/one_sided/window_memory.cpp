@@ -32,6 +32,7 @@ int vote(MPI_Comm communicator, int& number) noexcept {
 template <auto create, class Unit>
 int create_window(void* memory, MPI_Aint bytes, Unit unit, MPI_Info info, MPI_Comm communicator, MPI_Win* window) {
   requests::start_deferred();
+  if (communicator == MPI_COMM_NULL) return (native.*create)(memory, bytes, unit, info, communicator, window);
   const int gpu = unreadable_gpu(memory, bytes);
   int is_refused = gpu != no_gpu ? 1 : 0;
   if (settings().all_ranks) {

@@ -209,7 +209,9 @@ class StagedCall {
   [[gnu::noinline]] static int run(const CallFacts& facts, Arguments... arguments) noexcept {
     const Tuple all(arguments...);
     if constexpr (is_one_sided) {
-      if (std::get<target>(all) == MPI_PROC_NULL) return std::apply(Row::native_function(), all);
+      const MPI_Win window = std::get<View::template place<table::RoleKind::window>>(all);
+      if (std::get<target>(all) == MPI_PROC_NULL || one_sided::is_none(window))
+        return std::apply(Row::native_function(), all);
     }
     if constexpr (has_packed_buffer<Row>()) {
       return run_on_part(facts, all);
