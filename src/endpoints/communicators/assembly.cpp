@@ -95,14 +95,20 @@ void open(const std::shared_ptr<Communicator>& communicator) {
 
 }  // namespace
 
-int tag_bits(MPI_Comm base) noexcept {
-  if (base == MPI_COMM_NULL) return 31;
+int greatest_tag(MPI_Comm base) noexcept {
   int* bound = nullptr;
-  int flag = 0, bits = 0;
+  int flag = 0;
   inner.Comm_get_attr(base, MPI_TAG_UB, &bound, &flag);
   // Open MPI knows it of the world alone.
   if (flag == 0) inner.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &flag);
-  while (flag != 0 && bits < 31 && ((std::int64_t{1} << (bits + 1)) - 1) <= *bound) ++bits;
+  return flag != 0 ? *bound : 0;
+}
+
+int tag_bits(MPI_Comm base) noexcept {
+  if (base == MPI_COMM_NULL) return 31;
+  const int greatest = greatest_tag(base);
+  int bits = 0;
+  while (bits < 31 && ((std::int64_t{1} << (bits + 1)) - 1) <= greatest) ++bits;
   return bits;
 }
 

@@ -17,6 +17,8 @@ std::uint64_t next_number(std::uint64_t count);
 int world_rank_of(std::uint64_t process) noexcept;
 void note_world_rank(std::uint64_t process, int rank);
 
+/// MPI_TAG_UB on that communicator of the library's own.
+int greatest_tag(MPI_Comm base) noexcept;
 /// How many bits all of the library's tags have on that communicator of its own; most where it is null.
 int tag_bits(MPI_Comm base) noexcept;
 

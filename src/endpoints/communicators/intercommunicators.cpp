@@ -19,6 +19,7 @@
 #include "endpoints/communicators/static_world.hpp"
 #include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
+#include "endpoints/tasks/schedule.hpp"
 #include "endpoints/together/together.hpp"
 #include "mpi/calls/count_arrays.hpp"
 #include "mpi/headers/speaking.hpp"
@@ -116,13 +117,39 @@ bool is_this_process(MPI_Comm peers, int rank) noexcept {
          own_rank(peers) == rank;
 }
 
-/// One message each way between the leaders.
+/// Can there be a leader of that rank, with messages of that tag? An error class. The library would tell the error
+/// handler of `peers`, which the program's call is not about.
+int check_other_leader(MPI_Comm peers, int leader, int tag) noexcept {
+  const Endpoint* const endpoint = find_even_freed(peers);
+  if (peers == MPI_COMM_NULL || endpoint == &freed_endpoint) return MPI_ERR_COMM;
+  int bound = 0, ranks = 0, is_inter = 0;
+  if (endpoint != nullptr) {
+    bound = endpoint->communicator->tag_upper_bound;
+    ranks = endpoint->peers();
+  } else {
+    bound = greatest_tag(peers);
+    inner.Comm_test_inter(peers, &is_inter);
+    if (is_inter != 0) {
+      inner.Comm_remote_size(peers, &ranks);
+    } else {
+      inner.Comm_size(peers, &ranks);
+    }
+  }
+  if (leader < 0 || leader >= ranks) return MPI_ERR_RANK;
+  return tag >= 0 && tag <= bound ? MPI_SUCCESS : MPI_ERR_TAG;
+}
+
+/// One message each way between the leaders. An error code, which endpoints do not raise on `peers`.
 int exchange(MPI_Comm peers, int leader, int tag, const void* out, std::size_t out_bytes, void* in,
              std::size_t in_bytes) {
   const int sent = static_cast<int>(out_bytes), received = static_cast<int>(in_bytes);
-  if (Endpoint* const endpoint = find(peers))
-    return calls::Sendrecv(*endpoint, out, sent, MPI_BYTE, leader, tag, in, received, MPI_BYTE, leader, tag, peers,
-                           MPI_STATUS_IGNORE);
+  if (Endpoint* const endpoint = find(peers)) {
+    const int peer = leader + endpoint->sides.first_remote;
+    Schedule schedule(*endpoint, false);
+    schedule.send({out, sent, MPI_BYTE}, peer, tag, Context::messages, Mode::standard);
+    schedule.receive({in, received, MPI_BYTE}, peer, tag, Context::messages, false);
+    return schedule.run();
+  }
   const InLibrary meanwhile;
   return inner.Sendrecv(out, sent, MPI_BYTE, leader, tag, in, received, MPI_BYTE, leader, tag, peers,
                         MPI_STATUS_IGNORE);
@@ -131,6 +158,7 @@ int exchange(MPI_Comm peers, int leader, int tag, const void* out, std::size_t o
 /// What the leaders know of the other group. An error code.
 int ask_other_leader(Endpoint& endpoint, const std::vector<PlacedMember>& mine, MPI_Comm peers, int leader, int tag,
                      std::vector<PlacedMember>& theirs) {
+  if (const int mistake = check_other_leader(peers, leader, tag); mistake != MPI_SUCCESS) return mistake;
   if (is_this_process(peers, leader)) return ask_leader_here(endpoint, mine, peers, tag, theirs);
   const int count = static_cast<int>(mine.size());
   int their_count = 0;
@@ -141,9 +169,9 @@ int ask_other_leader(Endpoint& endpoint, const std::vector<PlacedMember>& mine, 
                   theirs.size() * sizeof(PlacedMember));
 }
 
-/// The leader tells the others of its group, its tag too.
+/// The leader tells the others of its group, its tag too. They hear an error class: codes are each process's own.
 int learn_of_others(Endpoint& endpoint, int root, int code, int& tag, std::vector<PlacedMember>& theirs) {
-  int told[] = {code, tag, static_cast<int>(theirs.size())};
+  int told[] = {class_of(code), tag, static_cast<int>(theirs.size())};
   if (const int failed = calls::Bcast(endpoint, told, 3, MPI_INT, root, endpoint.handle); failed != MPI_SUCCESS)
     return failed;
   if (told[0] != MPI_SUCCESS) return told[0];

@@ -157,32 +157,6 @@ TEST(Misuse, MoreEndpointsThanTheLibraryHasCommunicatorsFor) {
   }
 }
 
-/// Communicators of this process alone, until the library has none left: false where it has very many.
-class LastCommunicators {
- public:
-  LastCommunicators() {
-    constexpr std::size_t many = 4000;
-    for (MPI_Comm copy; copies_.size() < many && MPI_Comm_dup(MPI_COMM_SELF, &copy) == MPI_SUCCESS;)
-      copies_.push_back(copy);
-    ran_out_ = copies_.size() < many;
-  }
-  ~LastCommunicators() {
-    while (!copies_.empty()) free_one();
-  }
-  LastCommunicators(const LastCommunicators&) = delete;
-  LastCommunicators& operator=(const LastCommunicators&) = delete;
-
-  explicit operator bool() const { return ran_out_; }
-  void free_one() {
-    MPI_Comm_free(&copies_.back());
-    copies_.pop_back();
-  }
-
- private:
-  std::vector<MPI_Comm> copies_;
-  bool ran_out_ = false;
-};
-
 /// Of two parts that both have an endpoint in the first process, one has its other endpoint in the second process and
 /// one in the third. Those of a part are told the same, and nobody waits for a process that has failed before.
 int wrong_in_parts(MPI_Comm comm) {
@@ -261,8 +235,6 @@ TEST(Misuse, AnIntercommunicatorAsParent) {
   MPI_Comm_free(&half);
 }
 
-int differs(int expected_class, int code) { return expected_class != error_class(code); }
-
 /// Of making them from endpoints. A mistake that both groups make, or all of one, so that nobody waits for others.
 int wrong_in_making(MPI_Comm comm, MPI_Comm half) {
   const int other = 1 - rank(comm) % 2;
@@ -326,16 +298,6 @@ TEST(Misuse, OfIntercommunicatorsOfEndpoints) {
               return wrong;
             }));
 }
-
-/// How often handlers of a communicator are told of errors.
-template <int which>
-struct Told {
-  static inline std::atomic<int> times = 0;
-  static void handle(MPI_Comm*, int*, ...) { ++times; }
-  Told() { MPI_Comm_create_errhandler(handle, &handler); }
-  ~Told() { MPI_Errhandler_free(&handler); }
-  MPI_Errhandler handler;
-};
 
 /// Only MPI_COMM_WORLD has the processes of both groups, but the program's call is about the local group's
 /// communicator.
