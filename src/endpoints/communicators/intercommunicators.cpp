@@ -312,7 +312,23 @@ int call_library(Call call, MPI_Comm* made) {
   return code;
 }
 
-int raised(int code) noexcept { return code == MPI_SUCCESS ? code : raise_without_object(code); }
+/// The code of `call()`, of which the handler is told that the program gave for the communicator to be made (MPI 4.1,
+/// 7.4.2). The handler sees a communicator of this process alone.
+template <class Call>
+int told_to(MPI_Errhandler handler, Call call) noexcept {
+  int code = MPI_ERR_NO_MEM;
+  try {
+    code = call();
+  } catch (const std::exception&) {
+  }
+  if (code == MPI_SUCCESS || handler == MPI_ERRORS_RETURN) return code;
+  MPI_Comm told = MPI_COMM_NULL;
+  if (make_handle(&told) != MPI_SUCCESS) return raise_without_object(code);
+  inner.Comm_set_errhandler(told, handler);
+  raise_on_communicator(told, code);
+  inner.Comm_free(&told);
+  return code;
+}
 
 /// What the leader of the local group knows of the other one. An error class.
 int look_at_remote_group(MPI_Group remote, int leader, std::vector<PlacedMember>& theirs) {
@@ -350,7 +366,7 @@ GAPLESS_IF_DECLARED(
       const auto found = groups::find(group);
       if (found == nullptr)
         return call_library([&] { return inner.Comm_create_from_group(group, word, info, handler, made); }, made);
-      return guarded([&] { return raised(make_of_group_alone(of_group_name, *found, word, handler, made)); });
+      return told_to(handler, [&] { return make_of_group_alone(of_group_name, *found, word, handler, made); });
     })
 
 GAPLESS_IF_DECLARED(
@@ -358,7 +374,8 @@ GAPLESS_IF_DECLARED(
     int Intercomm_create_from_groups(MPI_Group local, int local_leader, MPI_Group remote, int remote_leader,
                                      const char* word, MPI_Info info, MPI_Errhandler handler, MPI_Comm* made) {
       const auto found = groups::find(local);
-      if (found == nullptr && groups::find(remote) != nullptr) return raised(unserved(of_groups_name));
+      if (found == nullptr && groups::find(remote) != nullptr)
+        return told_to(handler, [] { return unserved(of_groups_name); });
       if (found == nullptr) {
         const auto call = [&] {
           return inner.Intercomm_create_from_groups(local, local_leader, remote, remote_leader, word, info, handler,
@@ -366,8 +383,9 @@ GAPLESS_IF_DECLARED(
         };
         return call_library(call, made);
       }
-      return guarded(
-          [&] { return raised(create_from_groups(*found, local_leader, remote, remote_leader, word, handler, made)); });
+      return told_to(handler, [&] {
+        return create_from_groups(*found, local_leader, remote, remote_leader, word, handler, made);
+      });
     })
 
 }  // namespace calls
