@@ -91,6 +91,8 @@ int Comm_test_inter(Endpoint& endpoint, MPI_Comm, int* flag) {
 }
 
 int Comm_compare(Endpoint&, MPI_Comm first, MPI_Comm second, int* result) {
+  if (find_even_freed(first) == &freed_endpoint || find_even_freed(second) == &freed_endpoint)
+    return raise_without_object(code_of_freed("MPI_Comm_compare"));
   Endpoint* const a = find(first);
   Endpoint* const b = find(second);
   if (a == nullptr || b == nullptr)

@@ -223,7 +223,12 @@ TEST(Misuse, ComparisonsWithNoCommunicator) {
               int result = 0;
               return MPI_Comm_compare(comm, MPI_COMM_NULL, &result);
             }));
-  for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
+  const MPI_Comm freed = handles[1];
+  MPI_Comm_free(&handles[1]);
+  int result = 0;
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Comm_compare(handles[0], freed, &result)));
+  EXPECT_EQ(MPI_ERR_COMM, error_class(MPI_Comm_compare(freed, handles[0], &result)));
+  MPI_Comm_free(&handles[0]);
 }
 
 TEST(Misuse, TopologiesWithoutNumbers) {
