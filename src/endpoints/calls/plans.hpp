@@ -83,6 +83,7 @@ struct OwnedBy {
     if (!used) return {};
     Schedule* const owner = &schedule;
     return [=](int peer) {
+      if (counts[peer] == 0) return Data{nullptr, 0, MPI_BYTE};  // nothing has any datatype
       return Data{address_of(memory, static_cast<std::intptr_t>(places[peer])), counts[peer], owner->own(types[peer])};
     };
   }

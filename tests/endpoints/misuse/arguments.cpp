@@ -231,6 +231,33 @@ TEST(Misuse, ComparisonsWithNoCommunicator) {
   MPI_Comm_free(&handles[0]);
 }
 
+/// Each endpoint sends to itself alone, and names no datatype for what it does not send.
+TEST(Misuse, DatatypesOfNothing) {
+  if (!has_threads()) return;
+  for (const bool is_blocking : {true, false}) {
+    EXPECT_EQ(0, on_endpoints(each(2), [is_blocking](MPI_Comm comm) {
+                const auto me = static_cast<std::size_t>(rank(comm)), all = static_cast<std::size_t>(size(comm));
+                std::vector<int> counts(all, 0);
+                const std::vector<int> places(all, 0);
+                std::vector<MPI_Datatype> types(all, MPI_DATATYPE_NULL);
+                counts[me] = 1;
+                types[me] = MPI_INT;
+                const int mine = rank(comm);
+                int got = -1, code = MPI_SUCCESS;
+                MPI_Request request = MPI_REQUEST_NULL;
+                if (is_blocking) {
+                  code = MPI_Alltoallw(&mine, counts.data(), places.data(), types.data(), &got, counts.data(),
+                                       places.data(), types.data(), comm);
+                } else {
+                  code = MPI_Ialltoallw(&mine, counts.data(), places.data(), types.data(), &got, counts.data(),
+                                        places.data(), types.data(), comm, &request);
+                  MPI_Wait(&request, MPI_STATUS_IGNORE);
+                }
+                return (code != MPI_SUCCESS) + (got != mine);
+              }));
+  }
+}
+
 TEST(Misuse, TopologiesWithoutNumbers) {
   if (!has_threads()) return;
   const ReturnErrors returned(MPI_COMM_SELF);
