@@ -199,8 +199,8 @@ int Comm_split_type(Endpoint& endpoint, MPI_Comm, int type, int key, MPI_Info in
 }
 
 int Comm_split(Endpoint& endpoint, MPI_Comm, int colour, int key, MPI_Comm* made) {
-  if (colour < 0 && colour != MPI_UNDEFINED) return raise(endpoint, MPI_ERR_ARG);
-  return raise(endpoint, split(endpoint, {colour, key}, made));
+  const bool is_right = colour >= 0 || colour == MPI_UNDEFINED;
+  return raise(endpoint, split(endpoint, {colour, key, is_right ? MPI_SUCCESS : MPI_ERR_ARG}, made));
 }
 
 namespace {

@@ -70,5 +70,14 @@ TEST(Misuse, OfGroupsThatAreToHaveACommunicator) {
 }
 #endif
 
+TEST(Misuse, AColourThatIsNoneInOneRank) {
+  if (!has_threads()) return;
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              MPI_Comm made = MPI_COMM_NULL;
+              const int code = MPI_Comm_split(comm, rank(comm) == 0 ? -5 : 0, 0, &made);
+              return differs(MPI_ERR_ARG, code) + (made != MPI_COMM_NULL);
+            }));
+}
+
 }  // namespace
 }  // namespace gapless::test
