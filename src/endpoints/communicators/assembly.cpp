@@ -1,6 +1,7 @@
 #include "endpoints/communicators/assembly.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <random>
 #include <unordered_map>
 
@@ -149,12 +150,41 @@ int world_rank_of(std::uint64_t process) noexcept {
   return found == world_ranks().all.end() ? MPI_UNDEFINED : found->second;
 }
 
-int assemble(const std::shared_ptr<Communicator>& communicator, int processes) {
-  int code = lay_out(*communicator, processes);
-  if (code == MPI_SUCCESS) code = connect(*communicator);
-  if (code == MPI_SUCCESS) code = share_inboxes(*communicator);
-  if (code == MPI_SUCCESS) open(communicator);
-  return code;
+namespace {
+
+/// The code of a step. Others wait for this process, so that memory which ends is a code, too.
+template <class Step>
+int code_of(Step step) noexcept {
+  try {
+    return step();
+  } catch (const std::exception&) {
+    return MPI_ERR_NO_MEM;
+  }
+}
+
+/// What all processes say of a step: their own code, or the class of another's.
+int agree(const Communicator& communicator, int code) noexcept {
+  if (!communicator.has_peers()) return code;
+  const int mine = class_of(code);
+  int greatest = mine;
+  const int failed = inner.Allreduce(&mine, &greatest, 1, MPI_INT, MPI_MAX, communicator.base);
+  return code != MPI_SUCCESS ? code : failed != MPI_SUCCESS ? failed : greatest;
+}
+
+}  // namespace
+
+int assemble(const std::shared_ptr<Communicator>& communicator, int processes, int refused) {
+  static_assert(MPI_SUCCESS == 0);
+  int code = refused != MPI_SUCCESS ? refused : code_of([&] { return lay_out(*communicator, processes); });
+  code = agree(*communicator, code);
+  if (code != MPI_SUCCESS) return code;
+  code = code_of([&] {
+    int failed = connect(*communicator);
+    if (failed == MPI_SUCCESS) failed = share_inboxes(*communicator);
+    if (failed == MPI_SUCCESS) open(communicator);
+    return failed;
+  });
+  return agree(*communicator, code);
 }
 
 int make_handle(MPI_Comm* handle) noexcept {
@@ -188,6 +218,16 @@ int claim(Communicator& communicator, int local, MPI_Comm handle) {
   endpoint->handle = handle;
   return enter(endpoint) ? MPI_SUCCESS
                          : code_with_text(MPI_ERR_OTHER, "MPIX_Comm_create_endpoints", "too many endpoints");
+}
+
+Handle::~Handle() {
+  if (made_ != MPI_COMM_NULL) inner.Comm_free(&made_);
+}
+
+int Handle::claim_part(Communicator& part, int local, MPI_Comm* made) {
+  if (const int code = claim(part, local, made_); code != MPI_SUCCESS) return code;
+  *made = std::exchange(made_, MPI_COMM_NULL);
+  return MPI_SUCCESS;
 }
 
 void give_up(Communicator& communicator) noexcept {

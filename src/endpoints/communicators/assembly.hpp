@@ -22,9 +22,9 @@ int greatest_tag(MPI_Comm base) noexcept;
 /// How many bits all of the library's tags have on that communicator of its own; most where it is null.
 int tag_bits(MPI_Comm base) noexcept;
 
-/// Fills in everything from `base`, `process`, `places` and `identities`, and waits for the other processes. An error
-/// code.
-int assemble(const std::shared_ptr<Communicator>& communicator, int processes);
+/// Fills in everything from `base`, `process`, `places` and `identities`, and waits for the other processes. `refused`:
+/// what has failed in this process before. An error code; all processes fail where one does.
+int assemble(const std::shared_ptr<Communicator>& communicator, int processes, int refused);
 
 /// A communicator of this process alone, from which handles are made.
 int make_handle(MPI_Comm* handle) noexcept;
@@ -32,6 +32,24 @@ int make_handle(MPI_Comm* handle) noexcept;
 int make_handle_like(MPI_Comm like, MPI_Comm* handle) noexcept;
 /// Gives an endpoint its handle. An error code.
 int claim(Communicator& communicator, int local, MPI_Comm handle);
+/// The handle of an endpoint to be, freed unless it is claimed.
+class Handle {
+ public:
+  Handle() = default;
+  ~Handle();
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  // Each makes it unless it is there. An error code.
+  int make() noexcept { return made_ != MPI_COMM_NULL ? MPI_SUCCESS : make_handle(&made_); }
+  int make_like(MPI_Comm like) noexcept {
+    return made_ != MPI_COMM_NULL ? MPI_SUCCESS : make_handle_like(like, &made_);
+  }
+  int claim_part(Communicator& part, int local, MPI_Comm* made);
+
+ private:
+  MPI_Comm made_ = MPI_COMM_NULL;
+};
 /// Ends the endpoints that nobody has claimed. Precondition: the caller keeps the communicator.
 void give_up(Communicator& communicator) noexcept;
 

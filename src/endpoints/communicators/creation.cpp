@@ -156,7 +156,7 @@ int make_first(MPI_Comm parent, const std::vector<Wish>& wishes, std::shared_ptr
     if (const int code = inner.Comm_split(parent, 0, made->process, &made->base); code != MPI_SUCCESS) return code;
     inner.Comm_set_errhandler(made->base, MPI_ERRORS_RETURN);
   }
-  return assemble(made, static_cast<int>(wishes.size()));
+  return assemble(made, static_cast<int>(wishes.size()), MPI_SUCCESS);
 }
 
 void switch_calls() {
@@ -204,8 +204,9 @@ int create_from_endpoints(Endpoint& parent, int my_count, MPI_Info info, MPI_Com
       members.push_back(
           {rank, one_each(wishes) ? whole.identities[static_cast<std::size_t>(rank)] : identity(wish, i)});
   }
-  const auto meeting =
-      meet(parent, [&](Meeting& all) { all.code = make_part(whole, members, 0, all.made.emplace_back()); });
+  const auto meeting = meet(parent, MPI_SUCCESS, [&](Meeting& all) {
+    all.code = make_part(whole, members, 0, all.refused, all.made.emplace_back());
+  });
   code = meeting->code;
   if (code == MPI_SUCCESS && my_count > 0) {
     Communicator& made = *meeting->made[0];

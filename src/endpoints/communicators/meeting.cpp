@@ -13,7 +13,8 @@ Meeting::~Meeting() {
   }
 }
 
-std::shared_ptr<Meeting> arrive_at_meeting(Meetings& all, const MeetingKey& key, int expected, bool& is_last) {
+std::shared_ptr<Meeting> arrive_at_meeting(Meetings& all, const MeetingKey& key, int expected, int refused,
+                                           bool& is_last) {
   const std::lock_guard lock(all.mutex);
   auto& begun = all.begun;
   auto found = std::find_if(begun.begin(), begun.end(), [&](const auto& entry) { return entry.first == key; });
@@ -22,6 +23,7 @@ std::shared_ptr<Meeting> arrive_at_meeting(Meetings& all, const MeetingKey& key,
     found = begun.end() - 1;
   }
   auto meeting = found->second;
+  if (refused != MPI_SUCCESS) meeting->refused = refused;
   is_last = ++meeting->arrived == expected;
   if (is_last) begun.erase(found);
   return meeting;

@@ -21,6 +21,7 @@ struct Meeting {
   Meeting& operator=(const Meeting&) = delete;
 
   int arrived = 0;
+  int refused = MPI_SUCCESS;  ///< the code of an endpoint that has failed before it arrived
   int code = MPI_SUCCESS;
   int number = 0;                                   ///< the number that they agree on
   std::vector<std::shared_ptr<Communicator>> made;  ///< null entries: no endpoint of this process is in them
@@ -36,7 +37,9 @@ using MeetingKey = std::vector<std::uint64_t>;
 inline MeetingKey next_turn(Endpoint& endpoint) { return {endpoint.meetings++}; }
 
 /// Has an endpoint arrive. `is_last`: the endpoint is the `expected`-th to arrive, and has to carry out the work.
-std::shared_ptr<Meeting> arrive_at_meeting(Meetings& all, const MeetingKey& key, int expected, bool& is_last);
+/// `refused`: what of it has failed before, which the work is told of; or MPI_SUCCESS.
+std::shared_ptr<Meeting> arrive_at_meeting(Meetings& all, const MeetingKey& key, int expected, int refused,
+                                           bool& is_last);
 
 /// Carries out the work, `work(meeting)`. Where there is no memory for the work, the meeting's code says so.
 template <class Work>
@@ -52,9 +55,10 @@ void carry_out(Meeting& meeting, Work work) noexcept {
 /// One endpoint does `work(meeting)`, which may wait in the library; the others `drive()` messages. Returns when the
 /// work is done.
 template <class Drive, class Work>
-std::shared_ptr<Meeting> meet_driving(Drive drive, Meetings& all, const MeetingKey& key, int expected, Work work) {
+std::shared_ptr<Meeting> meet_driving(Drive drive, Meetings& all, const MeetingKey& key, int expected, int refused,
+                                      Work work) {
   bool is_last = false;
-  const auto meeting = arrive_at_meeting(all, key, expected, is_last);
+  const auto meeting = arrive_at_meeting(all, key, expected, refused, is_last);
   if (!is_last) {
     repeat_until(drive, [&] { return meeting->done.load(std::memory_order_acquire); });
     return meeting;
@@ -65,15 +69,16 @@ std::shared_ptr<Meeting> meet_driving(Drive drive, Meetings& all, const MeetingK
 }
 
 template <class Work>
-std::shared_ptr<Meeting> meet(Endpoint& endpoint, Meetings& all, const MeetingKey& key, int expected, Work work) {
-  return meet_driving([&] { progress(endpoint); }, all, key, expected, work);
+std::shared_ptr<Meeting> meet(Endpoint& endpoint, Meetings& all, const MeetingKey& key, int expected, int refused,
+                              Work work) {
+  return meet_driving([&] { progress(endpoint); }, all, key, expected, refused, work);
 }
 
 /// A meeting of all endpoints of the communicator in this process.
 template <class Work>
-std::shared_ptr<Meeting> meet(Endpoint& endpoint, Work work) {
+std::shared_ptr<Meeting> meet(Endpoint& endpoint, int refused, Work work) {
   Communicator& communicator = *endpoint.communicator;
-  return meet(endpoint, communicator.meetings, next_turn(endpoint), communicator.local_count(), work);
+  return meet(endpoint, communicator.meetings, next_turn(endpoint), communicator.local_count(), refused, work);
 }
 
 }  // namespace gapless::mpi::endpoints

@@ -52,7 +52,7 @@ void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>
     const int tag = static_cast<int>(meeting.made.size()) % first_duplicate_tag;
     std::shared_ptr<Communicator>& made = meeting.made.emplace_back();
     try {
-      meeting.codes.push_back(make_part(whole, with_identities(whole, ranks), tag, made));
+      meeting.codes.push_back(make_part(whole, with_identities(whole, ranks), tag, meeting.refused, made));
     } catch (const std::exception&) {
       meeting.codes.push_back(MPI_ERR_NO_MEM);
     }
@@ -64,30 +64,6 @@ int local_of(const Communicator& part, const std::vector<int>& members, int rank
   return part.places[static_cast<std::size_t>(place)].local;
 }
 
-/// The handle of an endpoint to be, freed unless it is claimed.
-class Handle {
- public:
-  Handle() = default;
-  ~Handle() {
-    if (made_ != MPI_COMM_NULL) inner.Comm_free(&made_);
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-
-  /// Makes it unless it is there. An error code.
-  int make_like(MPI_Comm like) noexcept {
-    return made_ != MPI_COMM_NULL ? MPI_SUCCESS : make_handle_like(like, &made_);
-  }
-  int claim_part(Communicator& part, int local, MPI_Comm* made) {
-    if (const int code = claim(part, local, made_); code != MPI_SUCCESS) return code;
-    *made = std::exchange(made_, MPI_COMM_NULL);
-    return MPI_SUCCESS;
-  }
-
- private:
-  MPI_Comm made_ = MPI_COMM_NULL;
-};
-
 /// Calls at a time have no endpoint in common, and then their first ranks differ, or differ in their tags.
 int group_tag(const Communicator& whole, const std::vector<int>& members, int tag) noexcept {
   const std::int64_t room = (std::int64_t{1} << whole.library_tag_bits) - first_group_tag;
@@ -98,7 +74,7 @@ int group_tag(const Communicator& whole, const std::vector<int>& members, int ta
 
 }  // namespace
 
-int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag,
+int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag, int refused,
                    std::shared_ptr<Communicator>& made) {
   std::vector<int> processes;
   for (const PlacedMember& member : members) processes.push_back(member.process);
@@ -125,15 +101,15 @@ int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& 
     if (code != MPI_SUCCESS) return code;
     inner.Comm_set_errhandler(made->base, MPI_ERRORS_RETURN);
   }
-  return assemble(made, static_cast<int>(processes.size()));
+  return assemble(made, static_cast<int>(processes.size()), refused);
 }
 
-int make_part(const Communicator& whole, const std::vector<Member>& members, int tag,
+int make_part(const Communicator& whole, const std::vector<Member>& members, int tag, int refused,
               std::shared_ptr<Communicator>& made) {
   std::vector<PlacedMember> placed;
   for (const Member& member : members)
     placed.push_back({whole.places[static_cast<std::size_t>(member.rank)].process, member.identity});
-  return make_of_placed(whole.base, whole.process, placed, tag, made);
+  return make_of_placed(whole.base, whole.process, placed, tag, refused, made);
 }
 
 namespace {
@@ -161,19 +137,19 @@ int mistake_in(const std::vector<Choice>& choices) noexcept {
   return found == choices.end() ? MPI_SUCCESS : found->mistake;
 }
 
-/// The parts of all colours, of which each endpoint gets its own, if it is in any.
-int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, Handle& handle, MPI_Comm* made) {
+/// The parts of all colours, of which each endpoint gets its own, if it is in any. `refused`: why the endpoint has no
+/// handle.
+int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, int refused, Handle& handle,
+                   MPI_Comm* made) {
   const Communicator& whole = *endpoint.communicator;
-  const auto meeting = meet(endpoint, [&](Meeting& all) { make_parts(whole, members, all); });
+  const auto meeting = meet(endpoint, refused, [&](Meeting& all) { make_parts(whole, members, all); });
   *made = MPI_COMM_NULL;
   if (meeting->code != MPI_SUCCESS) return meeting->code;
   std::size_t number = 0;
   for (const auto& [colour, ranks] : members) {
     const std::size_t part = number++;
     if (std::ranges::find(ranks, endpoint.rank) == ranks.end()) continue;
-    int code = meeting->codes[part];
-    if (code == MPI_SUCCESS) code = handle.make_like(endpoint.handle);
-    if (code != MPI_SUCCESS) return code;
+    if (const int code = meeting->codes[part]; code != MPI_SUCCESS) return code;
     return handle.claim_part(*meeting->made[part], local_of(*meeting->made[part], ranks, endpoint.rank), made);
   }
   return MPI_SUCCESS;
@@ -187,7 +163,7 @@ int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, Handle
   for (auto& [colour, ranks] : members) std::ranges::stable_partition(ranks, is_in_first);
   std::erase_if(members,
                 [&](const auto& part) { return !is_in_first(part.second.front()) || is_in_first(part.second.back()); });
-  const int code = make_and_claim(endpoint, members, handle, made);
+  const int code = make_and_claim(endpoint, members, MPI_SUCCESS, handle, made);
   if (code != MPI_SUCCESS || *made == MPI_COMM_NULL) return code;
   const std::vector<int>& ranks = members.at(choices[static_cast<std::size_t>(endpoint.rank)].colour);
   const auto in_first = static_cast<int>(std::ranges::count_if(ranks, is_in_first));
@@ -212,12 +188,13 @@ int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
   if (code != MPI_SUCCESS) return code;
   if (const int mistake = mistake_in(choices); mistake != MPI_SUCCESS) return mistake;
   return endpoint.sides.is_inter() ? split_between(endpoint, choices, handle, made)
-                                   : make_and_claim(endpoint, sort_by_colour(choices), handle, made);
+                                   : make_and_claim(endpoint, sort_by_colour(choices), MPI_SUCCESS, handle, made);
 }
 
 int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
   Handle handle;
-  return make_and_claim(endpoint, sort_by_colour(choices), handle, made);
+  const int refused = handle.make_like(endpoint.handle);
+  return make_and_claim(endpoint, sort_by_colour(choices), refused, handle, made);
 }
 
 namespace {
@@ -251,21 +228,21 @@ int meet(Endpoint& endpoint, const std::vector<int>& members, int tag) {
 
 int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made) {
   if (const int code = meet(endpoint, members, tag); code != MPI_SUCCESS) return code;
+  Handle handle;
+  const int refused = handle.make_like(endpoint.handle);
   Communicator& whole = *endpoint.communicator;
   MeetingKey key{static_cast<std::uint64_t>(tag)};
   key.insert(key.end(), members.begin(), members.end());
   const auto mine = std::count_if(members.begin(), members.end(), [&](int rank) {
     return whole.places[static_cast<std::size_t>(rank)].process == whole.process;
   });
-  const auto meeting = meet(endpoint, whole.meetings, key, static_cast<int>(mine), [&](Meeting& all) {
-    all.code =
-        make_part(whole, with_identities(whole, members), group_tag(whole, members, tag), all.made.emplace_back());
+  const auto meeting = meet(endpoint, whole.meetings, key, static_cast<int>(mine), refused, [&](Meeting& all) {
+    all.code = make_part(whole, with_identities(whole, members), group_tag(whole, members, tag), all.refused,
+                         all.made.emplace_back());
   });
   *made = MPI_COMM_NULL;
   if (meeting->code != MPI_SUCCESS) return meeting->code;
   Communicator& part = *meeting->made[0];
-  Handle handle;
-  if (const int code = handle.make_like(endpoint.handle); code != MPI_SUCCESS) return code;
   return handle.claim_part(part, local_of(part, members, endpoint.rank), made);
 }
 
@@ -274,18 +251,26 @@ namespace {
 void make_duplicate(const Communicator& whole, int tag, Meeting& all) {
   std::vector<int> everyone(whole.places.size());
   std::iota(everyone.begin(), everyone.end(), 0);
-  all.code = make_part(whole, with_identities(whole, everyone), tag, all.made.emplace_back());
+  all.code = make_part(whole, with_identities(whole, everyone), tag, all.refused, all.made.emplace_back());
 }
 
+/// The library's duplicate of the endpoint's handle, or MPI_COMM_NULL. An error code.
 int duplicate_handle(const Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle) {
-  return info == nullptr ? inner.Comm_dup(endpoint.handle, handle)
-                         : inner.Comm_dup_with_info(endpoint.handle, *info, handle);
+  const int code = info == nullptr ? inner.Comm_dup(endpoint.handle, handle)
+                                   : inner.Comm_dup_with_info(endpoint.handle, *info, handle);
+  if (code != MPI_SUCCESS) *handle = MPI_COMM_NULL;
+  return code;
 }
 
-int claim_duplicate(const Endpoint& endpoint, const Meeting& meeting, MPI_Comm handle) {
-  const int code = claim(*meeting.made[0], endpoint.local, handle);
-  if (code != MPI_SUCCESS) return code;
-  Endpoint& made = *find(handle);
+/// The duplicate gets its handle, which is freed where there is none.
+int claim_duplicate(const Endpoint& endpoint, const Meeting& meeting, MPI_Comm* handle) {
+  int code = meeting.code;
+  if (code == MPI_SUCCESS) code = claim(*meeting.made[0], endpoint.local, *handle);
+  if (code != MPI_SUCCESS) {
+    if (*handle != MPI_COMM_NULL) inner.Comm_free(handle);
+    return code;
+  }
+  Endpoint& made = *find(*handle);
   made.topology = endpoint.topology;
   made.sides = endpoint.sides;
   return code;
@@ -298,17 +283,17 @@ int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made) {
   if (whole.spans_processes()) {
     if (const int code = together::barrier(endpoint); code != MPI_SUCCESS) return code;  // all meet, as in meet()
   }
-  const auto meeting = meet(endpoint, [&](Meeting& all) { make_duplicate(whole, 0, all); });
-  if (meeting->code != MPI_SUCCESS) return meeting->code;
-  const int code = duplicate_handle(endpoint, info, made);
-  return code == MPI_SUCCESS ? claim_duplicate(endpoint, *meeting, *made) : code;
+  const int refused = duplicate_handle(endpoint, info, made);
+  const auto meeting = meet(endpoint, refused, [&](Meeting& all) { make_duplicate(whole, 0, all); });
+  return claim_duplicate(endpoint, *meeting, made);
 }
 
 std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle) {
   Communicator& whole = *endpoint.communicator;
   bool is_last = false;
   const MeetingKey turn = next_turn(endpoint);
-  const auto meeting = arrive_at_meeting(whole.meetings, turn, whole.local_count(), is_last);
+  const int refused = duplicate_handle(endpoint, info, handle);
+  const auto meeting = arrive_at_meeting(whole.meetings, turn, whole.local_count(), refused, is_last);
   if (is_last) {
     const int tag = first_duplicate_tag + static_cast<int>(turn[0] % (first_group_tag - first_duplicate_tag));
     const auto make = [&whole, tag, all = meeting.get()] {
@@ -317,18 +302,16 @@ std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Inf
     if (whole.spans_processes()) meeting->worker = start_quiet_thread(make);
     if (!meeting->worker.joinable()) make();
   }
-  const int refused = duplicate_handle(endpoint, info, handle);
-  return [&endpoint, meeting, refused, made = *handle](int& code) {
+  return [&endpoint, meeting, handle](int& code) {
     if (!meeting->done.load(std::memory_order_acquire)) return false;
-    code = meeting->code != MPI_SUCCESS ? meeting->code : refused;
-    if (code == MPI_SUCCESS) code = claim_duplicate(endpoint, *meeting, made);
+    code = claim_duplicate(endpoint, *meeting, handle);
     return true;
   };
 }
 
 int find_place(Endpoint& endpoint, int type, MPI_Info info, int& place) {
   const Communicator& whole = *endpoint.communicator;
-  const auto meeting = meet(endpoint, [&](Meeting& all) {
+  const auto meeting = meet(endpoint, MPI_SUCCESS, [&](Meeting& all) {
     MPI_Comm together = MPI_COMM_NULL;
     all.number = whole.process;
     if (!whole.spans_processes()) return;

@@ -31,12 +31,13 @@ struct PlacedMember {
 };
 
 /// The communicator of some members, made by one thread of each process that has any of them, of which this is
-/// `process`. Null in other processes. `tag` tells those apart that are made at a time. An error code.
-int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag,
+/// `process`. Null in other processes. `tag` tells those apart that are made at a time. `refused`: what has failed in
+/// this process before. An error code; all processes fail where one does.
+int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag, int refused,
                    std::shared_ptr<Communicator>& made);
 /// The communicator of some members, made by one thread of each process that has any of them. Null in other processes.
-/// `tag` tells those apart that are made at a time.
-int make_part(const Communicator& whole, const std::vector<Member>& members, int tag,
+/// `tag` and `refused` are those of make_of_placed.
+int make_part(const Communicator& whole, const std::vector<Member>& members, int tag, int refused,
               std::shared_ptr<Communicator>& made);
 
 /// Collective over the endpoints. `made`: MPI_COMM_NULL for those without a colour. Of an intercommunicator, whose
@@ -49,9 +50,10 @@ int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made);
 /// Collective over `members`, ranks of the communicator in their new order, of which the caller is one.
 int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made);
 
-/// Begins a duplicate, the endpoints' next collective, and makes the caller's handle. A thread makes the communicator:
-/// the library's own MPI_Comm_idup hangs in Open MPI 5.0.11 where any communicator is made while one is under way.
-/// Returns a function that tells whether all is done, with the code; after that the handle is good.
+/// Begins a duplicate, the endpoints' next collective, and makes the caller's handle at `handle`, which stays there. A
+/// thread makes the communicator: the library's own MPI_Comm_idup hangs in Open MPI 5.0.11 where any communicator is
+/// made while one is under way. Returns a function that tells whether all is done, with the code; after that the handle
+/// is good.
 std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle);
 
 /// A number that endpoints have in common where MPI_Comm_split_type of their processes, which knows the hardware, puts

@@ -411,32 +411,5 @@ TEST(Misuse, OfGroups) {
   MPI_Comm_free(&handle);
 }
 
-int refuse_to_copy(MPI_Comm, int, void*, void*, void*, int*) { return MPI_ERR_OTHER; }
-
-/// The other ranks get theirs, and what this one leaves is freed: MPI_Finalize finds nothing.
-TEST(Misuse, ADuplicateWhoseAttributesCannotBeCopied) {
-  if (!has_threads()) return;
-  std::vector<MPI_Comm> handles(2);
-  MPIX_Comm_create_endpoints(MPI_COMM_WORLD, 2, MPI_INFO_NULL, handles.data());
-  int key = MPI_KEYVAL_INVALID;
-  MPI_Comm_create_keyval(refuse_to_copy, MPI_COMM_NULL_DELETE_FN, &key, nullptr);
-  for (MPI_Comm handle : handles) MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
-  MPI_Comm_set_attr(handles[0], key, nullptr);
-  for (const bool is_blocking : {true, false}) {
-    const std::vector<int> codes = classes_of(handles, [is_blocking](MPI_Comm comm) {
-      MPI_Comm copy = MPI_COMM_NULL;
-      MPI_Request request = MPI_REQUEST_NULL;
-      int code = is_blocking ? MPI_Comm_dup(comm, &copy) : MPI_Comm_idup(comm, &copy, &request);
-      if (!is_blocking && code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-      if (code == MPI_SUCCESS) MPI_Comm_free(&copy);
-      return code;
-    });
-    EXPECT_NE(MPI_SUCCESS, codes[0]);
-    EXPECT_EQ(MPI_SUCCESS, codes[1]);
-  }
-  for (MPI_Comm& handle : handles) MPI_Comm_free(&handle);
-  MPI_Comm_free_keyval(&key);
-}
-
 }  // namespace
 }  // namespace gapless::test
