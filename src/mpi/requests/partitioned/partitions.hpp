@@ -44,16 +44,18 @@ class Partitions {
   /// Unpacks all that is not unpacked yet of the first `received` bytes, where no more will arrive. (Open MPI does not
   /// tell how many have.)
   transfer::Result unpack_first(MPI_Count received) noexcept;
-  /// Ends a message of which all partitions have arrived, or been sent: unpacks what is not unpacked yet.
+  /// Ends a message of which all partitions have arrived, or been sent: unpacks what is not unpacked yet. A send whose
+  /// partitions are not all ready goes on, whatever the library says.
   transfer::Result finish() noexcept;
 
  private:
-  enum State : std::uint8_t { awaited, moving, moved };
+  enum State : std::uint8_t { awaited, moving, moved };  ///< of a partition: moved once it is packed, or unpacked
 
   bool contains(int partition) const noexcept { return partition >= 0 && partition < partitions_; }
   std::byte* packed_at(int partition) const noexcept;
   transfer::Buffer part(int partition) const noexcept;
   transfer::Result unpack(int partition) noexcept;
+  bool are_all_moved() const noexcept;
 
   transfer::Side side_;
   int partitions_;
