@@ -50,15 +50,22 @@ class Claims {
   explicit Claims(MPI_Request* request) noexcept : Claims(1, request) { is_array_ = false; }
   /// Claims all but the receives that `in_place` notes.
   Claims(int count, MPI_Request* requests, looked_at::InPlace* in_place = nullptr) noexcept
-      : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
-    start_deferred();
-    complete_freed();
+      : Claims(Nothing{}, count, requests) {
     for (int i = 0; i < count_ && pending_.is_there(); ++i) {
       if (in_place != nullptr && in_place->note(i, requests[i])) continue;
-      pending_[i] = claim(requests[i]);
-      if (pending_[i] == nullptr) continue;
-      any_ = true;
-      if (pending_[i]->is_persistent) requests[i] = pending_[i]->request_of_library();
+      keep(i, claim(requests[i]));
+    }
+  }
+  /// For calls that look at requests. In place of one that another thread's call has claimed, the list has the null
+  /// request.
+  struct Look {};
+  Claims(Look, int count, MPI_Request* requests) noexcept : Claims(Nothing{}, count, requests) {
+    for (int i = 0; i < count_ && pending_.is_there(); ++i) {
+      bool is_busy = false;
+      keep(i, claim_to_look(requests[i], is_busy));
+      if (!is_busy) continue;
+      are_busy_ = true;
+      requests[i] = MPI_REQUEST_NULL;
     }
   }
   ~Claims() {
@@ -72,6 +79,8 @@ class Claims {
   Claims& operator=(const Claims&) = delete;
 
   bool are_any() const noexcept { return any_; }
+  /// Is the call a look, and has another thread's call claimed any of the requests? That one is not complete yet.
+  bool are_busy() const noexcept { return are_busy_; }
   bool is_ours(int i) noexcept { return any_ && pending_[i] != nullptr; }
   /// Was there memory for the list? If not, the call may complete nothing.
   bool have_memory() const noexcept { return pending_.is_there(); }
@@ -179,6 +188,19 @@ class Claims {
   }
 
  private:
+  struct Nothing {};
+  Claims(Nothing, int count, MPI_Request* requests) noexcept
+      : count_(requests == nullptr ? 0 : std::max(count, 0)), requests_(requests), pending_(count_) {
+    start_deferred();
+    complete_freed();
+  }
+  void keep(int i, Pending* pending) noexcept {
+    pending_[i] = pending;
+    if (pending == nullptr) return;
+    any_ = true;
+    if (pending->is_persistent) requests_[i] = pending->request_of_library();
+  }
+
   void note_error(Pending& pending, int code, bool may_name_none) noexcept {
     if (code == MPI_SUCCESS || std::exchange(pending.is_told, true) || std::exchange(is_untold_, true)) return;
     const bool names_none = may_name_none && names_no_communicator(code);
@@ -216,6 +238,7 @@ class Claims {
   ErrorObject object_;
   bool is_untold_ = false;
   bool any_ = false;
+  bool are_busy_ = false;
   bool is_array_ = true;
 };
 

@@ -155,7 +155,11 @@ template <auto function>
 
 [[gnu::noinline]] int get_status_slowly(MPI_Request request, int* flag, MPI_Status* wanted) {
   if (flag == nullptr) return native.Request_get_status(request, flag, wanted);
-  Claims claims(&request);
+  Claims claims(Claims::Look{}, 1, &request);
+  if (claims.are_busy()) {
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   if (!claims.are_any()) return native.Request_get_status(request, flag, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
@@ -194,8 +198,12 @@ class Copy {
 
 int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* wanted) {
   Copy copy(count, requests);
-  Claims claims(copy.count(), copy.data());
+  Claims claims(Claims::Look{}, copy.count(), copy.data());
   if (!copy.is_there() || !claims.have_memory()) return no_memory();
+  if (flag != nullptr && claims.are_busy()) {
+    *flag = 0;
+    return MPI_SUCCESS;
+  }
   if (!claims.are_any() || flag == nullptr) return native.Request_get_status_all(count, requests, flag, wanted);
   Statuses statuses(count, wanted);
   if (!statuses.have_memory()) return no_memory();
@@ -207,9 +215,10 @@ int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status
 
 int get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* wanted) {
   Copy copy(count, requests);
-  Claims claims(copy.count(), copy.data());
+  Claims claims(Claims::Look{}, copy.count(), copy.data());
   if (!copy.is_there() || !claims.have_memory()) return no_memory();
-  if (!claims.are_any() || index == nullptr || flag == nullptr)
+  const bool are_ours = claims.are_any() || claims.are_busy();
+  if (!are_ours || index == nullptr || flag == nullptr)
     return native.Request_get_status_any(count, requests, index, flag, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
@@ -218,6 +227,7 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
                        ? native.Request_get_status(copy.data()[*index], flag, status.get())
                        : native.Request_get_status_any(count, copy.data(), index, flag, status.get());
   if (*index == MPI_UNDEFINED) {
+    if (claims.are_busy()) *flag = 0;
     status.deliver();
     return code;
   }
@@ -226,9 +236,10 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
 
 int get_status_some(int count, const MPI_Request* requests, int* completed, int* indices, MPI_Status* wanted) {
   Copy copy(count, requests);
-  Claims claims(copy.count(), copy.data());
+  Claims claims(Claims::Look{}, copy.count(), copy.data());
   if (!copy.is_there() || !claims.have_memory()) return no_memory();
-  if (!claims.are_any() || completed == nullptr || indices == nullptr)
+  const bool are_ours = claims.are_any() || claims.are_busy();
+  if (!are_ours || completed == nullptr || indices == nullptr)
     return native.Request_get_status_some(count, requests, completed, indices, wanted);
   Statuses statuses(count, wanted);
   if (!statuses.have_memory()) return no_memory();
@@ -242,6 +253,7 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
     return look_at_several(claims, statuses, 1, settled_code, [settled](int) { return settled; });
   }
   const int code = native.Request_get_status_some(count, copy.data(), completed, indices, statuses.get());
+  if (*completed == MPI_UNDEFINED && claims.are_busy()) *completed = 0;
   const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
   return look_at_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
 }

@@ -65,6 +65,22 @@ Pending* in_bucket(MPI_Request handle) noexcept {
   return nullptr;
 }
 
+/// A name of this thread. A message that the thread itself has claimed is one that an error handler has left so.
+const void* this_thread() noexcept {
+  [[gnu::tls_model("initial-exec")]] static thread_local constinit char own = 0;
+  return &own;
+}
+
+/// Has another thread's call claimed the message of that handle? Precondition: the caller has the lock.
+bool is_held_elsewhere(MPI_Request handle) noexcept {
+  for (Pending* pending = bucket_of(handle); pending != nullptr; pending = pending->next) {
+    if (pending->handle != handle) continue;
+    const void* const thread = pending->in_use()->claiming_thread;
+    if (thread != nullptr && thread != this_thread()) return true;
+  }
+  return false;
+}
+
 void push(Pending*& list, Pending* pending) noexcept {
   pending->next = list;
   list = pending;
@@ -156,6 +172,7 @@ void release(Pending* pending) noexcept {
   pending->is_claimed = pending->is_unpacked = pending->is_told = pending->is_persistent = false;
   pending->frees_request = pending->is_settled = pending->goes_as_native = pending->is_started = false;
   pending->as_native = pending->of_program = nullptr;
+  pending->claiming_thread = nullptr;
   // No operation is under way here, so the program may free memory that has been located.
   if (are_none()) forget_locations();
   const Lock lock;
@@ -212,12 +229,30 @@ Pending* claim(MPI_Request handle) noexcept {
   if (pending == nullptr) return nullptr;
   Pending* const in_use = pending->in_use();
   in_use->is_claimed = true;
+  // The handle of a request that is not persistent may be another request's before the claim ends.
+  if (in_use->is_persistent && runtime::is_multithreaded()) in_use->claiming_thread = this_thread();
+  return in_use;
+}
+
+Pending* claim_to_look(MPI_Request handle, bool& is_busy) noexcept {
+  if (!runtime::is_multithreaded()) return claim(handle);
+  const Lock lock;
+  if (is_held_elsewhere(handle)) {
+    is_busy = true;
+    return nullptr;
+  }
+  Pending* const pending = in_bucket(handle);
+  if (pending == nullptr) return nullptr;
+  Pending* const in_use = pending->in_use();
+  in_use->is_claimed = true;
+  in_use->claiming_thread = this_thread();
   return in_use;
 }
 
 void unclaim(Pending* pending) noexcept {
   const Lock lock;
   pending->is_claimed = false;
+  pending->claiming_thread = nullptr;
 }
 
 void end(Pending* pending) noexcept {

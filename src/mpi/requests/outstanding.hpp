@@ -64,6 +64,9 @@ Pending* find(MPI_Request handle) noexcept;
 /// Claims the message that is in use under that handle; null if no unclaimed one is. The library may know the message
 /// by another request (Pending::as_native), which the result's `handle` names.
 Pending* claim(MPI_Request handle) noexcept;
+/// The same for a call that looks at the request, and does not complete it. Null, and `is_busy`, where another thread's
+/// call has claimed the message: what the library says of the request is then not the whole answer.
+Pending* claim_to_look(MPI_Request handle, bool& is_busy) noexcept;
 /// The request of a claimed message is not complete: another call may claim the message.
 void unclaim(Pending* pending) noexcept;
 /// The request of a claimed message is complete: ends the message, and gives back its place.

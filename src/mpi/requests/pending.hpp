@@ -168,9 +168,12 @@ class Pending {
   std::uint64_t kind = 0;         ///< of a message that is tried: tells kinds apart
   bool is_settled = false;        ///< complete, though the library takes the request for inactive
   bool is_claimed = false;        ///< a call is completing the request
-  bool is_unpacked = false;       ///< the message has been seen to arrive
-  bool is_told = false;           ///< a handler has been called for the message's error
-  Pending* next = nullptr;        ///< in its list
+  /// Among several threads: the one whose call has claimed the message, which no other call may look at meanwhile; else
+  /// null.
+  const void* claiming_thread = nullptr;
+  bool is_unpacked = false;  ///< the message has been seen to arrive
+  bool is_told = false;      ///< a handler has been called for the message's error
+  Pending* next = nullptr;   ///< in its list
 
  private:
   /// Is that the status of a message that has arrived?
