@@ -175,9 +175,17 @@ class Claims {
   /// their requests ask this first.
   int settled() noexcept {
     for (int i = 0; any_ && i < count_; ++i) {
-      if (pending_[i] != nullptr && pending_[i]->is_settled && !pending_[i]->is_being_matched()) return i;
+      if (is_settled(i) && !pending_[i]->is_under_way()) return i;
     }
     return MPI_UNDEFINED;
+  }
+  /// Is any of the requests a send whose header the library has not taken yet? The library takes such a request for
+  /// inactive. To be asked before settled(), which finds the send once the header has been taken.
+  bool await_headers() noexcept {
+    for (int i = 0; any_ && i < count_; ++i) {
+      if (is_settled(i) && pending_[i]->is_under_way()) return true;
+    }
+    return false;
   }
 
   /// Raises an error of ours on the object of the first message with an error. An error that an earlier call has
@@ -205,6 +213,9 @@ class Claims {
     if (code == MPI_SUCCESS || std::exchange(pending.is_told, true) || std::exchange(is_untold_, true)) return;
     const bool names_none = may_name_none && names_no_communicator(code);
     object_ = names_none ? ErrorObject::of_communicator(told_of_no_communicator()) : pending.error_object;
+  }
+  bool is_settled(int i) noexcept {
+    return pending_[i] != nullptr && pending_[i]->is_settled && !pending_[i]->is_being_matched();
   }
   /// What is pending for request `i`, if the library may have completed the request; else null.
   Pending* completed(int i) noexcept {

@@ -1,5 +1,7 @@
 // The calls that complete requests. Each call lets the library complete its requests, errors included, and then ends
 // what is pending for the requests that are ours: messages are unpacked, packed buffers let go.
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -96,6 +98,20 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   return complete_several(claims, statuses, count, code, [](int k) { return k; });
 }
 
+/// MPI_Waitany. The library does not know of headers that are under way, so beside these it is asked again and again.
+int wait_for_any(Claims& claims, int count, MPI_Request* requests, int* index, ReceivedStatus& status) noexcept {
+  for (;;) {
+    const bool waits_here = claims.await_headers();
+    *index = claims.settled();
+    if (*index != MPI_UNDEFINED) return native.Wait(&requests[*index], status.get());
+    if (!waits_here) return native.Waitany(count, requests, index, status.get());
+    int flag = 0;
+    const int code = native.Testany(count, requests, index, &flag, status.get());
+    if (code != MPI_SUCCESS || *index != MPI_UNDEFINED) return code;
+    ::sched_yield();
+  }
+}
+
 [[gnu::noinline]] int wait_any_slowly(int count, MPI_Request* requests, int* index, MPI_Status* wanted) {
   if (index == nullptr) return native.Waitany(count, requests, index, wanted);
   Claims claims(count, requests);
@@ -103,9 +119,7 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   if (!claims.are_any()) return native.Waitany(count, requests, index, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
-  *index = claims.settled();
-  const int code = *index != MPI_UNDEFINED ? native.Wait(&requests[*index], status.get())
-                                           : native.Waitany(count, requests, index, status.get());
+  const int code = wait_for_any(claims, count, requests, index, status);
   if (*index == MPI_UNDEFINED) {
     status.deliver();
     return code;
@@ -120,10 +134,12 @@ int complete_several(Claims& claims, Statuses& statuses, int completed, int code
   if (!claims.are_any()) return native.Testany(count, requests, index, flag, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
+  const bool are_under_way = claims.await_headers();
   *index = claims.settled();
   const int code = *index != MPI_UNDEFINED ? native.Test(&requests[*index], flag, status.get())
                                            : native.Testany(count, requests, index, flag, status.get());
   if (*index == MPI_UNDEFINED) {
+    if (are_under_way) *flag = 0;
     status.deliver();
     return code;
   }
@@ -141,16 +157,25 @@ template <auto function>
   Statuses statuses(count, wanted);
   if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();
-  *completed = 0;
-  if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {
-    indices[0] = settled;
-    *completed = 1;
-    const int settled_code = native.Wait(&requests[settled], statuses.get());
-    return complete_several(claims, statuses, 1, settled_code, [settled](int) { return settled; });
+  for (;;) {
+    *completed = 0;
+    const bool are_under_way = claims.await_headers();
+    if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {
+      indices[0] = settled;
+      *completed = 1;
+      const int settled_code = native.Wait(&requests[settled], statuses.get());
+      return complete_several(claims, statuses, 1, settled_code, [settled](int) { return settled; });
+    }
+    // The library does not know of headers that are under way, and waits for none.
+    const auto complete = are_under_way ? native.Testsome : native.*function;
+    const int code = complete(count, requests, completed, indices, statuses.get());
+    if (*completed == MPI_UNDEFINED && are_under_way) *completed = 0;
+    const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
+    const bool waits = are_under_way && function == &Native::Waitsome;
+    if (!waits || number != 0 || code != MPI_SUCCESS)
+      return complete_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
+    ::sched_yield();
   }
-  const int code = (native.*function)(count, requests, completed, indices, statuses.get());
-  const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
-  return complete_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
 }
 
 [[gnu::noinline]] int get_status_slowly(MPI_Request request, int* flag, MPI_Status* wanted) {
@@ -162,6 +187,8 @@ template <auto function>
   }
   if (!claims.are_any()) return native.Request_get_status(request, flag, wanted);
   claims.complete_alone();
+  *flag = 0;
+  if (claims.await_headers()) return MPI_SUCCESS;
   ReceivedStatus status(wanted);
   const int code = native.Request_get_status(request, flag, status.get());
   if (code == MPI_SUCCESS && *flag == 0) return code;
@@ -208,6 +235,8 @@ int get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status
   Statuses statuses(count, wanted);
   if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();
+  *flag = 0;
+  if (claims.await_headers()) return MPI_SUCCESS;
   const int code = native.Request_get_status_all(count, copy.data(), flag, statuses.get());
   return look_at_several(claims, statuses, code == MPI_SUCCESS && *flag != 0 ? count : 0, code,
                          [](int k) { return k; });
@@ -222,12 +251,13 @@ int get_status_any(int count, const MPI_Request* requests, int* index, int* flag
     return native.Request_get_status_any(count, requests, index, flag, wanted);
   claims.complete_alone();
   ReceivedStatus status(wanted);
+  const bool are_under_way = claims.are_busy() || claims.await_headers();
   *index = claims.settled();
   const int code = *index != MPI_UNDEFINED
                        ? native.Request_get_status(copy.data()[*index], flag, status.get())
                        : native.Request_get_status_any(count, copy.data(), index, flag, status.get());
   if (*index == MPI_UNDEFINED) {
-    if (claims.are_busy()) *flag = 0;
+    if (are_under_way) *flag = 0;
     status.deliver();
     return code;
   }
@@ -245,6 +275,7 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
   if (!statuses.have_memory()) return no_memory();
   claims.complete_alone();
   *completed = 0;
+  const bool are_under_way = claims.are_busy() || claims.await_headers();
   if (const int settled = claims.settled(); settled != MPI_UNDEFINED) {
     int flag = 0;
     indices[0] = settled;
@@ -253,7 +284,7 @@ int get_status_some(int count, const MPI_Request* requests, int* completed, int*
     return look_at_several(claims, statuses, 1, settled_code, [settled](int) { return settled; });
   }
   const int code = native.Request_get_status_some(count, copy.data(), completed, indices, statuses.get());
-  if (*completed == MPI_UNDEFINED && claims.are_busy()) *completed = 0;
+  if (*completed == MPI_UNDEFINED && are_under_way) *completed = 0;
   const int number = *completed == MPI_UNDEFINED ? 0 : *completed;
   return look_at_several(claims, statuses, number, code, [indices](int k) { return indices[k]; });
 }

@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -142,6 +145,101 @@ TEST(SlotsFaults, UnexpectedMessagesPileUp) {
       wrong += incoming != placed(std::vector<int>(incoming.size(), -1), message.packed(blocks), length, stride);
     }
     EXPECT_EQ(0, wrong);
+  }
+}
+
+/// A flag in memory that all processes have.
+class SharedFlag {
+ public:
+  SharedFlag() {
+    int* own = nullptr;
+    MPI_Aint bytes = 0;
+    int unit = 0;
+    MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window_);
+    *own = 0;
+    MPI_Win_shared_query(window_, rank() & ~1, &bytes, &unit, &flag_);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  ~SharedFlag() { MPI_Win_free(&window_); }
+  SharedFlag(const SharedFlag&) = delete;
+  SharedFlag& operator=(const SharedFlag&) = delete;
+  void set() { std::atomic_ref(*flag_).store(1); }
+  void wait() {
+    while (std::atomic_ref(*flag_).load() == 0) ::usleep(1000);
+  }
+
+ private:
+  MPI_Win window_ = MPI_WIN_NULL;
+  int* flag_ = nullptr;
+};
+
+/// The sender's calls that wait for nobody, while its receiver takes none of many messages.
+void ask_without_waiting(MPI_Request& sending) {
+  int index = 0, flag = 0, number = 0;
+  std::array<int, 2> indices{};
+  EXPECT_EQ(MPI_SUCCESS, MPI_Request_get_status(sending, &flag, MPI_STATUS_IGNORE));
+  const int token = 1;
+  int received = 0;
+  std::array<MPI_Request, 2> requests{sending, MPI_REQUEST_NULL};
+  for (const bool any : {true, false}) {
+    MPI_Irecv(&received, 1, MPI_INT, 0, tag, MPI_COMM_SELF, &requests[1]);
+    MPI_Send(&token, 1, MPI_INT, 0, tag, MPI_COMM_SELF);
+    // The send may be complete as well.
+    while (requests[1] != MPI_REQUEST_NULL) {
+      if (any) {
+        EXPECT_EQ(MPI_SUCCESS, MPI_Waitany(2, requests.data(), &index, MPI_STATUS_IGNORE));
+        EXPECT_NE(MPI_UNDEFINED, index);
+      } else {
+        EXPECT_EQ(MPI_SUCCESS, MPI_Waitsome(2, requests.data(), &number, indices.data(), MPI_STATUSES_IGNORE));
+        EXPECT_LE(1, number);
+      }
+    }
+  }
+  EXPECT_EQ(MPI_SUCCESS, MPI_Testany(1, &sending, &index, &flag, MPI_STATUS_IGNORE));
+  EXPECT_EQ(MPI_SUCCESS, MPI_Testsome(1, &sending, &number, indices.data(), MPI_STATUSES_IGNORE));
+}
+
+/// The library may be full of messages when it is given the header of a persistent send.
+TEST(SlotsFaults, PersistentSendsBehindManyMessages) {
+  constexpr int messages = 3000, bytes = 1000, blocks = 1000;
+  SharedFlag asked;
+  if (!has_partner()) return;
+  const Strided message(blocks);
+  const std::uint64_t before = slots_messages();
+  std::vector<char> short_one(bytes);
+  std::vector<MPI_Request> others(messages);
+  std::vector<int> incoming(message.values.size(), -1);
+  MPI_Request request;
+  if (sends()) {
+    MPI_Send_init(message.values.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+  } else {
+    MPI_Recv_init(incoming.data(), 1, message.type, partner(), tag, MPI_COMM_WORLD, &request);
+  }
+  constexpr int rounds = 20;
+  for (int round = 0; round < rounds; ++round) {
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  std::fill(incoming.begin(), incoming.end(), -1);
+  if (sends()) {
+    for (MPI_Request& other : others)
+      MPI_Isend(short_one.data(), bytes, MPI_BYTE, partner(), tag + 1, MPI_COMM_WORLD, &other);
+    MPI_Start(&request);
+    ask_without_waiting(request);
+    asked.set();
+    MPI_Waitall(messages, others.data(), MPI_STATUSES_IGNORE);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+  } else {
+    asked.wait();
+    for (int k = 0; k < messages; ++k)
+      MPI_Recv(short_one.data(), bytes, MPI_BYTE, partner(), tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Start(&request);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    EXPECT_TRUE(placed(std::vector<int>(incoming.size(), -1), message.packed(blocks), length, stride) == incoming);
+  }
+  MPI_Request_free(&request);
+  if (uses_slots()) {
+    EXPECT_LE(before + rounds, slots_messages());
   }
 }
 
