@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -24,11 +25,40 @@ namespace {
 
 constexpr std::size_t bucket_bits = 10;
 
+/// Requests that the program has freed, the next one to look at first.
+struct Freed {
+  Pending* first = nullptr;
+  Pending* last = nullptr;
+  std::size_t number = 0;
+
+  void append(Pending* pending) noexcept {
+    pending->next = nullptr;
+    (first == nullptr ? first : last->next) = pending;
+    last = pending;
+    ++number;
+  }
+  /// Takes the first wanted request off the list; null if there is none.
+  template <class IsWanted>
+  Pending* take(IsWanted is_wanted) noexcept {
+    Pending* before = nullptr;
+    for (Pending* pending = first; pending != nullptr; before = std::exchange(pending, pending->next)) {
+      if (!is_wanted(*pending)) continue;
+      (before == nullptr ? first : before->next) = pending->next;
+      if (last == pending) last = before;
+      --number;
+      return pending;
+    }
+    return nullptr;
+  }
+};
+
 // Never destroyed: requests may be completed while the process ends.
 struct Table {
   std::mutex mutex;  ///< guards all below
   std::array<Pending*, std::size_t{1} << bucket_bits> buckets{};
-  Pending* freed = nullptr;
+  Freed freed_receives;  ///< and all else that may write into the program's memory
+  Freed freed_sends;
+  Pending* looked_at = nullptr;  ///< freed requests that some call looks at
   std::deque<Pending> places;
   Pending* unused = nullptr;
 };
@@ -92,37 +122,75 @@ void unlink(Pending*& list, Pending* pending) noexcept {
   *link = pending->next;
 }
 
-/// Takes a wanted request off the list of freed requests: the first if the caller `waits`, else the first that is
-/// complete, with its status. Null if there is none.
-template <class IsWanted>
-Pending* take_freed(bool waits, ReceivedStatus& status, IsWanted is_wanted) noexcept {
-  const Lock lock;
-  for (Pending* pending = table().freed; pending != nullptr; pending = pending->next) {
-    int is_complete = 0;
-    if (!is_wanted(*pending) || (!waits && pending->is_under_way())) continue;
-    if (!waits) native.Request_get_status(pending->handle, &is_complete, status.get());
-    if (!waits && is_complete == 0) continue;
-    unlink(table().freed, pending);
-    return pending;
-  }
-  return nullptr;
+// The lists of freed requests change under the lock. The library is asked without it, because the library may call
+// functions of the program that call MPI.
+
+constexpr std::size_t all_of_them = std::numeric_limits<std::size_t>::max();
+constexpr auto is_any = [](const Pending&) { return true; };
+
+/// Precondition: the caller has the lock.
+void add_to_freed(Pending* pending) noexcept {
+  const bool may_write = pending->receives() || pending->is_work() || pending->partitions() != nullptr;
+  (may_write ? table().freed_receives : table().freed_sends).append(pending);
 }
 
-/// Completes freed requests that are wanted: all if the caller `waits`, else the complete ones.
+/// Ends a freed request, which is in no list. MPICH tells the status of a persistent request once: a caller
+/// `has_status` where it has asked already.
+void end_freed(Pending* pending, ReceivedStatus& status, bool has_status) noexcept {
+  native.Wait(&pending->handle, has_status ? MPI_STATUS_IGNORE : status.get());
+  static_cast<void>(pending->finish(status));
+  if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
+  internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
+  release(pending);
+}
+
+/// Completes the freed requests that are wanted, by waiting.
 template <class IsWanted>
-void complete_freed(bool waits, IsWanted is_wanted, bool cancels_receives = false) noexcept {
+void wait_for_freed(IsWanted is_wanted, bool cancels_receives) noexcept {
   for (;;) {
-    ReceivedStatus status(MPI_STATUS_IGNORE);
-    Pending* pending = take_freed(waits, status, is_wanted);
+    Pending* pending = nullptr;
+    {
+      const Lock lock;
+      pending = table().freed_receives.take(is_wanted);
+      if (pending == nullptr) pending = table().freed_sends.take(is_wanted);
+    }
     if (pending == nullptr) return;
     if (cancels_receives) pending->cancel_receive();
-    // MPICH tells the status of a persistent request once, and take_freed() has asked for the status already unless the
-    // caller waits.
-    native.Wait(&pending->handle, waits ? status.get() : MPI_STATUS_IGNORE);
-    static_cast<void>(pending->finish(status));
-    if (pending->is_persistent || pending->frees_request) native.Request_free(&pending->handle);
-    internal::outstanding.fetch_sub(1, std::memory_order_relaxed);
-    release(pending);
+    ReceivedStatus status(MPI_STATUS_IGNORE);
+    end_freed(pending, status, false);
+  }
+}
+
+/// Looks at the requests of a list, at most so many, and completes those that are complete. The next call goes on with
+/// the others.
+void look_at_freed(Freed& list, std::size_t most) noexcept {
+  for (std::size_t looks = 0;; ++looks) {
+    Pending* pending = nullptr;
+    {
+      const Lock lock;
+      most = std::min(most, looks + list.number);
+      if (looks < most) pending = list.take(is_any);
+      if (pending == nullptr) return;
+      push(table().looked_at, pending);
+    }
+    int is_complete = 0;
+    ReceivedStatus status(MPI_STATUS_IGNORE);
+    if (!pending->is_under_way()) native.Request_get_status(pending->handle, &is_complete, status.get());
+    {
+      const Lock lock;
+      unlink(table().looked_at, pending);
+      if (is_complete == 0) list.append(pending);
+    }
+    if (is_complete != 0) end_freed(pending, status, true);
+  }
+}
+
+/// Puts back the freed requests at which a call was looking that an error handler has left by longjmp.
+void put_back_left() noexcept {
+  const Lock lock;
+  while (Pending* const left = table().looked_at) {
+    table().looked_at = left->next;
+    add_to_freed(left);
   }
 }
 
@@ -137,8 +205,6 @@ Pending* find_left() noexcept {
   }
   return nullptr;
 }
-
-constexpr auto is_any = [](const Pending&) { return true; };
 
 bool is_of(const Pending& pending, MPI_Comm communicator) noexcept {
   const ErrorObject& object = pending.error_object;
@@ -213,7 +279,8 @@ void remove(Pending* pending) noexcept {
 bool are_native(int count, const MPI_Request* requests) noexcept {
   if (requests == nullptr) return false;
   const Lock lock;
-  return table().freed == nullptr && std::none_of(requests, requests + std::max(count, 0), in_bucket);
+  return table().freed_receives.number + table().freed_sends.number == 0 &&
+         std::none_of(requests, requests + std::max(count, 0), in_bucket);
 }
 
 Pending* find(MPI_Request handle) noexcept {
@@ -269,7 +336,7 @@ void adopt(Pending* pending) noexcept {
   for (Pending* each : {own, std::exchange(own->as_native, nullptr)}) {
     if (each == nullptr) continue;
     unlink(bucket_of(each->handle), each);
-    push(table().freed, each);
+    add_to_freed(each);
     each->of_program = nullptr;
   }
   own->goes_as_native = false;
@@ -278,21 +345,33 @@ void adopt(Pending* pending) noexcept {
 void add_freed(Pending* pending, MPI_Request handle) noexcept {
   pending->handle = handle;
   const Lock lock;
-  push(table().freed, pending);
+  add_to_freed(pending);
   internal::outstanding.fetch_add(1, std::memory_order_relaxed);
 }
 
-void complete_freed() noexcept { complete_freed(false, is_any); }
+void complete_freed() noexcept {
+  {
+    const Lock lock;
+    if (table().freed_receives.number + table().freed_sends.number == 0) return;
+  }
+  // Each costs a call of the library. That a freed receive has arrived the program may know from a later message.
+  constexpr std::size_t sends_at_once = 4;
+  look_at_freed(table().freed_receives, all_of_them);
+  look_at_freed(table().freed_sends, sends_at_once);
+}
 
 void end_all() noexcept {
-  complete_freed();  // no request that is complete, or not active, is cancelled
-  complete_freed(true, is_any, true);
+  put_back_left();
+  // No request that is complete, or not active, is cancelled.
+  look_at_freed(table().freed_receives, all_of_them);
+  look_at_freed(table().freed_sends, all_of_them);
+  wait_for_freed(is_any, true);
   while (Pending* const left = find_left()) end(left);
   looked_at::forget_left();
 }
 
 void complete_freed_of(MPI_Comm communicator) noexcept {
-  complete_freed(true, [communicator](const Pending& pending) { return is_of(pending, communicator); });
+  wait_for_freed([communicator](const Pending& pending) { return is_of(pending, communicator); }, false);
 }
 
 void forget_communicator(MPI_Comm communicator) noexcept {
@@ -307,7 +386,9 @@ void forget_communicator(MPI_Comm communicator) noexcept {
     }
   };
   for (Pending* list : table().buckets) forget_in(list);
-  forget_in(table().freed);
+  forget_in(table().freed_receives.first);
+  forget_in(table().freed_sends.first);
+  forget_in(table().looked_at);
 }
 
 }  // namespace gapless::mpi::requests

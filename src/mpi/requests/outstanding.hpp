@@ -77,7 +77,7 @@ void end(Pending* pending) noexcept;
 void adopt(Pending* pending) noexcept;
 /// The same for a message whose request the program never has had.
 void add_freed(Pending* pending, MPI_Request handle) noexcept;
-/// Completes the freed requests that are complete.
+/// Completes the freed receives that are complete. Looks at some of the freed sends, other ones each time.
 void complete_freed() noexcept;
 /// Ends all that is left when MPI ends: messages whose completing call an error handler has left by longjmp, and freed
 /// requests. Waits until freed sends have been received. Cancels freed receives that no message has matched, because
