@@ -46,12 +46,12 @@ int free_communicator(MPI_Comm* communicator) {
     if (function == &Native::Comm_disconnect) complete_freed_of(*communicator);
     forget_communicator(*communicator);
   }
-  if (short_persistent::are_any()) short_persistent::forget_communicator(*communicator);
   // The program's delete callbacks may receive probed messages, and where a callback fails the communicator stays.
   const MPI_Comm handle = *communicator;
   const auto meanwhile = headers::freeing(handle);
   const std::uint64_t last = runtime::is_multithreaded() && headers::are_stashed() ? headers::last_stashed() : 0;
   const int code = (native.*function)(communicator);
+  if (code == MPI_SUCCESS && short_persistent::are_any()) short_persistent::forget_communicator(handle);
   if (code == MPI_SUCCESS && headers::are_stashed()) {
     headers::forget_messages(handle, runtime::is_multithreaded() ? last : std::numeric_limits<std::uint64_t>::max());
   }

@@ -150,6 +150,44 @@ TEST_F(SlotsStashed, ShortPersistentReceivesOfAList) {
   MPI_Request_free(&last);
 }
 
+int refuse(MPI_Comm, int, void*, void* refuses) { return *static_cast<bool*>(refuses) ? MPI_ERR_OTHER : MPI_SUCCESS; }
+
+/// A communicator that a callback of the program's keeps from being freed is used as before.
+TEST_F(SlotsStashed, ShortPersistentReceivesOfACommunicatorThatIsNotFreed) {
+  constexpr int sent = 42;
+  MPI_Comm communicator;
+  MPI_Comm_create_group(MPI_COMM_WORLD, PairGroup().get(), 4, &communicator);
+  const int peer = rank(communicator) ^ 1;
+  const ReturnErrors of_none(MPI_COMM_WORLD), of_none_either(MPI_COMM_SELF);
+  MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
+  bool refuses = true;
+  int keyval, received = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse, &keyval, &refuses);
+  MPI_Comm_set_attr(communicator, keyval, nullptr);
+  if (!sends()) MPI_Recv_init(&received, 1, MPI_INT, peer, first_tag, communicator, &request);
+  MPI_Comm freed = communicator;
+  const bool is_freed = MPI_Comm_free(&freed) == MPI_SUCCESS;  // MPICH 5.0.2 says so
+  if (is_freed) {
+    if (!sends()) MPI_Request_free(&request);
+  } else if (sends()) {
+    MPI_Send(&sent, 1, MPI_INT, peer, first_tag, communicator);
+    MPI_Send(message_.values.data(), 1, message_.type, peer, probed_tag, communicator);
+  } else {
+    MPI_Probe(peer, probed_tag, communicator, MPI_STATUS_IGNORE);
+    MPI_Start(&request);
+    EXPECT_EQ(MPI_SUCCESS, MPI_Wait(&request, MPI_STATUS_IGNORE));
+    EXPECT_EQ(sent, received);
+    std::vector<int> incoming(message_.values.size(), -1);
+    MPI_Recv(incoming.data(), 1, message_.type, peer, probed_tag, communicator, MPI_STATUS_IGNORE);
+    expect_probed(incoming);
+    MPI_Request_free(&request);
+  }
+  refuses = false;
+  MPI_Comm_free_keyval(&keyval);
+  if (!is_freed) MPI_Comm_free(&communicator);
+}
+
 /// Messages that cannot be headers are the library's; a receive of one needs no look.
 TEST_F(SlotsStashed, MatchedMessagesOfOtherLengthsAreTheLibrarys) {
   constexpr int sent = 42;

@@ -29,7 +29,7 @@ inline bool are_any() noexcept { return internal::number != 0; }
 int add(MPI_Request handle, const Receive& receive) noexcept;
 /// To be called before the library frees the request, which may be any request.
 void forget(MPI_Request handle) noexcept;
-/// The program frees the communicator: no message of it will be stashed for these receives.
+/// The program has freed the communicator: no message of it will be stashed for these receives.
 void forget_communicator(MPI_Comm communicator) noexcept;
 /// The library has replaced a request, which may be any request, by another.
 void rename(MPI_Request before, MPI_Request after) noexcept;
