@@ -8,14 +8,14 @@
 namespace gapless::mpi::requests {
 
 /// Makes the call `call_library()`, which sets *request and returns `code`. False if the library has made no request. A
-/// library that fails may return MPI_SUCCESS once an error handler of the program has returned; *request then keeps its
-/// value.
+/// library that fails may return MPI_SUCCESS once an error handler of the program has returned. *request then keeps its
+/// value, as after any failure.
 template <class CallLibrary>
 bool call_makes_request(MPI_Request* request, int& code, CallLibrary call_library) noexcept {
   const MPI_Request before = std::exchange(*request, MPI_REQUEST_NULL);
   code = call_library();
   if (code == MPI_SUCCESS && *request != MPI_REQUEST_NULL) return true;
-  if (code == MPI_SUCCESS) *request = before;
+  *request = before;
   return false;
 }
 

@@ -73,6 +73,30 @@ TEST(HandledErrors, OfPersistentReceivesAreTold) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/// The program's variable may hold another request.
+TEST(HandledErrors, ACallThatFailsLeavesTheRequestAsItIs) {
+  const Owned type(strided(length, 1, 2));
+  const ReturnErrors returned(MPI_COMM_WORLD);
+  const int nobody = size() + 50;
+  std::vector<int> memory(2 * length);
+  int token = -1;
+  MPI_Request waiting;
+  MPI_Irecv(&token, 1, MPI_INT, rank(), 3, MPI_COMM_WORLD, &waiting);
+  MPI_Request request = waiting;
+  EXPECT_NE(MPI_SUCCESS, MPI_Isend(memory.data(), 1, type, nobody, 1, MPI_COMM_WORLD, &request));
+  EXPECT_EQ(waiting, request);
+  EXPECT_NE(MPI_SUCCESS, MPI_Irecv(memory.data(), 1, type, nobody, 1, MPI_COMM_WORLD, &request));
+  EXPECT_EQ(waiting, request);
+  EXPECT_NE(MPI_SUCCESS, MPI_Send_init(memory.data(), 1, type, nobody, 1, MPI_COMM_WORLD, &request));
+  EXPECT_EQ(waiting, request);
+  EXPECT_NE(MPI_SUCCESS, MPI_Recv_init(memory.data(), 1, type, nobody, 1, MPI_COMM_WORLD, &request));
+  EXPECT_EQ(waiting, request);
+  const int sent = 5;
+  MPI_Send(&sent, 1, MPI_INT, rank(), 3, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQ(sent, token);
+}
+
 int handled_so_far = 0;
 void count(MPI_Comm*, int*, ...) { ++handled_so_far; }
 
