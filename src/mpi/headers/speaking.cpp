@@ -12,6 +12,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -29,22 +30,6 @@ namespace {
 
 int keyval;
 
-/// Does the handle name a communicator whose group tells the processes of its ranks: no intercommunicator, and none of
-/// MPICH's whose ranks are threads? The program hears of a wrong handle from its own call, once. Open MPI reads through
-/// a handle before it checks the handle, so the null handle is not shown to Open MPI.
-bool has_processes_as_ranks(MPI_Comm communicator) noexcept {
-  if (number_of(communicator) == 0) return false;
-  // Errors of no communicator go to the handlers of these two. A handler that ends the process stays: it would end the
-  // process in the program's own call as well, and MPICH may keep such a handler as none at all, which could not be set
-  // again.
-  const ErrorsReturned world(MPI_COMM_WORLD, ErrorsReturned::Fatal::stays);
-  const ErrorsReturned self(MPI_COMM_SELF, ErrorsReturned::Fatal::stays);
-  int is_other = 1;
-  if (native.Comm_test_inter(communicator, &is_other) != MPI_SUCCESS || is_other != 0) return false;
-  if (native.test_threads_communicator == nullptr) return true;
-  return native.test_threads_communicator(communicator, &is_other) == MPI_SUCCESS && is_other == 0;
-}
-
 /// A communicator that has been used.
 struct Known {
   std::vector<int> ranks;    ///< in MPI_COMM_WORLD; negative for a process that is not in it
@@ -55,6 +40,7 @@ struct Known {
 struct Table {
   std::shared_mutex mutex;  ///< guards all below, for programs with MPI_THREAD_MULTIPLE
   std::unordered_map<std::uintptr_t, Known> known;
+  std::unordered_set<std::uintptr_t> made;  ///< handles of communicators that the program has made, and not freed
   std::uint32_t last_number = 0;
 };
 
@@ -68,6 +54,36 @@ Table& table() noexcept {
 template <class Lock>
 Lock lock_as() {
   return runtime::is_multithreaded() ? Lock(table().mutex) : Lock(table().mutex, std::defer_lock);
+}
+
+/// Has the library made a communicator of that handle, which the program has not freed?
+bool is_made(MPI_Comm communicator) noexcept {
+  if (communicator == MPI_COMM_WORLD || communicator == MPI_COMM_SELF) return true;
+  const auto lock = lock_as<std::shared_lock<std::shared_mutex>>();
+  return table().made.contains(number_of(communicator));
+}
+
+/// Does the handle name a communicator whose group tells the processes of its ranks: no intercommunicator, and none of
+/// MPICH's whose ranks are threads?
+bool has_processes_as_ranks(MPI_Comm communicator) noexcept {
+  int is_other = 1;
+  if (native.Comm_test_inter(communicator, &is_other) != MPI_SUCCESS || is_other != 0) return false;
+  if (native.test_threads_communicator == nullptr) return true;
+  return native.test_threads_communicator(communicator, &is_other) == MPI_SUCCESS && is_other == 0;
+}
+
+/// The same for a handle that may be wrong. The program hears of a wrong handle from its own call, once. Open MPI reads
+/// through a handle before it checks the handle, so the null handle is not shown to Open MPI.
+bool has_processes_as_ranks_if_right(MPI_Comm communicator) noexcept {
+  if (number_of(communicator) == 0) return false;
+  // Where no error can be, the handlers stay, for another thread may set them meanwhile.
+  if (is_made(communicator)) return has_processes_as_ranks(communicator);
+  // Errors of no communicator go to the handlers of these two. A handler that ends the process stays: it would end the
+  // process in the program's own call as well, and MPICH may keep such a handler as none at all, which could not be set
+  // again.
+  const ErrorsReturned world(MPI_COMM_WORLD, ErrorsReturned::Fatal::stays);
+  const ErrorsReturned self(MPI_COMM_SELF, ErrorsReturned::Fatal::stays);
+  return has_processes_as_ranks(communicator);
 }
 
 // The number of the communicator that this thread frees; 0: none. Delete callbacks of the program may still send on the
@@ -103,7 +119,7 @@ std::optional<Peer> look_up(MPI_Comm communicator, int rank) noexcept {
 Peer translate_first(MPI_Comm communicator, int rank) noexcept {
   if (number_of(communicator) == being_freed) return {};
   try {
-    if (!has_processes_as_ranks(communicator)) return {};
+    if (!has_processes_as_ranks_if_right(communicator)) return {};
     std::vector<int> ranks = world_ranks_of(communicator);
     bool is_first = false;
     {
@@ -264,6 +280,10 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept {
 
 ScopedValue<std::uintptr_t> freeing(MPI_Comm communicator) noexcept {
   const bool is_predefined = communicator == MPI_COMM_WORLD || communicator == MPI_COMM_SELF;
+  if (transfer::headers::is_listening()) {
+    const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
+    table().made.erase(number_of(communicator));
+  }
   return {being_freed, is_predefined ? 0 : number_of(communicator)};
 }
 
@@ -271,6 +291,10 @@ void note_made(MPI_Comm communicator) noexcept {
   if (!transfer::headers::is_listening() || communicator == MPI_COMM_NULL) return;
   const auto lock = lock_as<std::unique_lock<std::shared_mutex>>();
   table().known.erase(number_of(communicator));
+  try {
+    table().made.insert(number_of(communicator));
+  } catch (const std::exception&) {
+  }
 }
 
 bool is_neighbour(MPI_Comm communicator, int rank) noexcept {

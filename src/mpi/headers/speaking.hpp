@@ -52,7 +52,7 @@ Listener listener_of(const Peer& peer, Speaks speaks) noexcept;
 ScopedValue<std::uintptr_t> freeing(MPI_Comm communicator) noexcept;
 
 /// To be called for each communicator that is made, and that messages may go by header on: forgets the one that had the
-/// handle before.
+/// handle before, and need not ask whether the new one's handle is right.
 void note_made(MPI_Comm communicator) noexcept;
 
 /// Is that rank of the communicator a process of this node that takes headers, and so may send them?
