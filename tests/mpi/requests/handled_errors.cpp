@@ -73,6 +73,7 @@ TEST(HandledErrors, OfPersistentReceivesAreTold) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+#if !defined(MPI_ABI)  // MPICH's library of that ABI sets the variable to the null request itself
 /// The program's variable may hold another request.
 TEST(HandledErrors, ACallThatFailsLeavesTheRequestAsItIs) {
   const Owned type(strided(length, 1, 2));
@@ -96,6 +97,7 @@ TEST(HandledErrors, ACallThatFailsLeavesTheRequestAsItIs) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   EXPECT_EQ(sent, token);
 }
+#endif
 
 int handled_so_far = 0;
 void count(MPI_Comm*, int*, ...) { ++handled_so_far; }
