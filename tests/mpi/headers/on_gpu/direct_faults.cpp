@@ -99,6 +99,8 @@ TEST_F(LostMessages, ToOneself) {
   for (const How how :
        {How::receive, How::wait, How::wait_all, How::wait_any, How::persistent, How::exchange, How::wait}) {
     for (const int room : {whole, whole - 1, 120, 119, 100, 4, 0, whole}) {
+      if (room == 0 && is_intel_mpi())
+        continue;  // it tells nothing of what is too long for no room, without gapless too
       SCOPED_TRACE("how " + std::to_string(static_cast<int>(how)) + ", room " + std::to_string(room));
       std::vector<int> incoming(packed.size() + 1, -1);
       const std::uint64_t before = direct_messages();
