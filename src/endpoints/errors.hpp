@@ -27,6 +27,16 @@ int operand_missing() noexcept;
 /// The error code of a call on an endpoint's handle that was freed, not yet raised.
 int code_of_freed(const char* function) noexcept;
 
+/// The code of `step()`, not yet raised; MPI_ERR_NO_MEM where memory ends there. For steps that others wait for.
+template <class Step>
+int code_of(Step step) noexcept {
+  try {
+    return step();
+  } catch (const std::exception&) {
+    return MPI_ERR_NO_MEM;
+  }
+}
+
 /// The result of `call()`. Where memory ends there, MPI_ERR_NO_MEM is raised without an object.
 template <class Call>
 int guarded(Call call) noexcept {

@@ -1,7 +1,6 @@
 #include "endpoints/communicators/assembly.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <random>
 #include <unordered_map>
 
@@ -151,16 +150,6 @@ int world_rank_of(std::uint64_t process) noexcept {
 }
 
 namespace {
-
-/// The code of a step. Others wait for this process, so that memory which ends is a code, too.
-template <class Step>
-int code_of(Step step) noexcept {
-  try {
-    return step();
-  } catch (const std::exception&) {
-    return MPI_ERR_NO_MEM;
-  }
-}
 
 /// What all processes say of a step: their own code, or the class of another's.
 int agree(const Communicator& communicator, int code) noexcept {

@@ -40,11 +40,9 @@ class Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
-  // Each makes it unless it is there. An error code.
-  int make() noexcept { return made_ != MPI_COMM_NULL ? MPI_SUCCESS : make_handle(&made_); }
-  int make_like(MPI_Comm like) noexcept {
-    return made_ != MPI_COMM_NULL ? MPI_SUCCESS : make_handle_like(like, &made_);
-  }
+  // One of these makes it, once. An error code.
+  int make() noexcept { return make_handle(&made_); }
+  int make_like(MPI_Comm like) noexcept { return make_handle_like(like, &made_); }
   int claim_part(Communicator& part, int local, MPI_Comm* made);
 
  private:

@@ -122,19 +122,9 @@ bool is_this_process(MPI_Comm peers, int rank) noexcept {
 int check_other_leader(MPI_Comm peers, int leader, int tag) noexcept {
   const Endpoint* const endpoint = find_even_freed(peers);
   if (peers == MPI_COMM_NULL || endpoint == &freed_endpoint) return MPI_ERR_COMM;
-  int bound = 0, ranks = 0, is_inter = 0;
-  if (endpoint != nullptr) {
-    bound = endpoint->communicator->tag_upper_bound;
-    ranks = endpoint->peers();
-  } else {
-    bound = greatest_tag(peers);
-    inner.Comm_test_inter(peers, &is_inter);
-    if (is_inter != 0) {
-      inner.Comm_remote_size(peers, &ranks);
-    } else {
-      inner.Comm_size(peers, &ranks);
-    }
-  }
+  const bool is_endpoint = endpoint != nullptr;
+  const int bound = is_endpoint ? endpoint->communicator->tag_upper_bound : greatest_tag(peers);
+  const int ranks = is_endpoint ? endpoint->peers() : count_entries(peers, CountsOf::processes);
   if (leader < 0 || leader >= ranks) return MPI_ERR_RANK;
   return tag >= 0 && tag <= bound ? MPI_SUCCESS : MPI_ERR_TAG;
 }
@@ -322,11 +312,7 @@ int call_library(Call call, MPI_Comm* made) {
 /// 7.4.2). The handler sees a communicator of this process alone.
 template <class Call>
 int told_to(MPI_Errhandler handler, Call call) noexcept {
-  int code = MPI_ERR_NO_MEM;
-  try {
-    code = call();
-  } catch (const std::exception&) {
-  }
+  const int code = code_of(call);
   if (code == MPI_SUCCESS || handler == MPI_ERRORS_RETURN) return code;
   MPI_Comm told = MPI_COMM_NULL;
   if (make_handle(&told) != MPI_SUCCESS) return raise_without_object(code);

@@ -1,7 +1,6 @@
 #include "endpoints/communicators/parts.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <map>
 #include <numeric>
 #include <span>
@@ -11,6 +10,7 @@
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/communicators/assembly.hpp"
 #include "endpoints/communicators/meeting.hpp"
+#include "endpoints/errors.hpp"
 #include "endpoints/inner.hpp"
 #include "endpoints/tasks/schedule.hpp"
 #include "endpoints/together/together.hpp"
@@ -51,11 +51,8 @@ void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>
   for (const auto& [colour, ranks] : members) {
     const int tag = static_cast<int>(meeting.made.size()) % first_duplicate_tag;
     std::shared_ptr<Communicator>& made = meeting.made.emplace_back();
-    try {
-      meeting.codes.push_back(make_part(whole, with_identities(whole, ranks), tag, meeting.refused, made));
-    } catch (const std::exception&) {
-      meeting.codes.push_back(MPI_ERR_NO_MEM);
-    }
+    meeting.codes.push_back(
+        code_of([&] { return make_part(whole, with_identities(whole, ranks), tag, meeting.refused, made); }));
   }
 }
 

@@ -1,7 +1,7 @@
 // A call that would hand GPU memory to a library that cannot read it is staged through host memory, or ends in a clear
 // MPI error instead of a crash. Collectives on noncontiguous host memory are packed where that is faster, and exchanges
-// and reductions of GPU memory go by messages where all ranks agree (calls/by_messages/). Before a guarded call, and
-// before one that waits alone, sends that were deferred leave. Where no GPU is in use, nothing is deferred and
+// and reductions of GPU memory go by messages where all ranks agree (mpi/calls/by_messages/). Before a guarded call,
+// and before one that waits alone, sends that were deferred leave. Where no GPU is in use, nothing is deferred and
 // datatypes are plain, a guard is a test, a look-up for each datatype and a jump.
 #include "mpi/guards/guarded.hpp"
 

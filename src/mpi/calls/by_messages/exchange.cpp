@@ -165,7 +165,7 @@ Wish wish_of(const CallFacts& call, const Sides& sides, Mapping mapping) noexcep
 
 Wish wish_for_gpu_memory() noexcept {
   // Messages between GPUs of several nodes are the library's.
-  return !is_job_on_one_node() ? Wish::library : Wish::other;
+  return is_job_on_one_node() ? Wish::other : Wish::library;
 }
 
 Wish wish_for_gpu_memory(layout::Offset bytes, Mapping mapping) noexcept {
