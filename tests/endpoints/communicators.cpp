@@ -226,6 +226,50 @@ TEST(Create, DoesNotHoldUpOthers) {
   }
 }
 
+/// Two groups, with members in each process, make communicators at a time in every way: what one of a process makes
+/// first is what another has to wait for elsewhere, unless nothing is made between the members' meeting and the call of
+/// the library.
+TEST(Create, HalvesOfAllProcessesDoSoAtATime) {
+  EXPECT_EQ(0, on_endpoints(each(2), [](MPI_Comm comm) {
+              constexpr int rounds = 100;
+              const int half_of_mine = rank(comm) % 2;
+              MPI_Comm half;
+              MPI_Comm_split(comm, half_of_mine, 0, &half);
+              MPI_Group members;
+              MPI_Comm_group(half, &members);
+              int wrong = 0;
+              const auto look_at = [&](int code, MPI_Comm& made) {
+                int sum = 0;
+                const int one = 1;
+                wrong += code != MPI_SUCCESS;
+                if (code != MPI_SUCCESS) return;
+                MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, made);
+                wrong += sum != size(half);
+                MPI_Comm_free(&made);
+              };
+              for (int round = 0; round < rounds; ++round) {
+                MPI_Comm made;
+                look_at(MPI_Comm_dup(half, &made), made);
+                look_at(MPI_Comm_create_group(half, members, 1, &made), made);
+                look_at(MPI_Comm_split(half, 0, 0, &made), made);
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+                const char* const word = half_of_mine == 0 ? "even" : "odd";
+                look_at(MPI_Comm_create_from_group(members, word, MPI_INFO_NULL, MPI_ERRORS_RETURN, &made), made);
+#endif
+                if (size(half) < 2) continue;
+                MPI_Comm alone, other;
+                MPI_Comm_split(half, rank(half) == 0 ? 0 : 1, 0, &alone);
+                wrong += MPI_Intercomm_create(alone, 0, half, rank(half) == 0 ? 1 : 0, 0, &other) != MPI_SUCCESS;
+                look_at(MPI_Intercomm_merge(other, 0, &made), made);
+                MPI_Comm_free(&other);
+                MPI_Comm_free(&alone);
+              }
+              MPI_Group_free(&members);
+              MPI_Comm_free(&half);
+              return wrong;
+            }));
+}
+
 /// Operations of the program get the datatype that the program names, whose attributes nobody copies.
 TEST(Reductions, NameTheDatatypeOfTheProgram) {
   static std::atomic<int> copies, others;

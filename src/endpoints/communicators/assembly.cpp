@@ -77,8 +77,8 @@ int connect(Communicator& communicator) {
   return code;
 }
 
-/// Makes this process's endpoints, which claim() then takes.
-void open(const std::shared_ptr<Communicator>& communicator) {
+/// Makes this process's endpoints, which claim() then takes. An error code.
+int open(const std::shared_ptr<Communicator>& communicator, bool has_handles) {
   const std::vector<int>& mine = communicator->ranks[static_cast<std::size_t>(communicator->process)];
   const std::size_t neighbours = communicator->ranks_of_inboxes.size();
   for (const int rank : mine) {
@@ -89,8 +89,11 @@ void open(const std::shared_ptr<Communicator>& communicator) {
     endpoint->outgoing.resize(neighbours);
     endpoint->incoming = std::vector<IncomingRing>(neighbours);
     endpoint->heard.reserve(neighbours);
-    communicator->unclaimed.push_back(std::move(endpoint));
+    communicator->unclaimed.push_back(endpoint);
+    if (has_handles) continue;
+    if (const int code = make_handle(&endpoint->handle); code != MPI_SUCCESS) return code;
   }
+  return MPI_SUCCESS;
 }
 
 }  // namespace
@@ -162,16 +165,16 @@ int agree(const Communicator& communicator, int code) noexcept {
 
 }  // namespace
 
-int assemble(const std::shared_ptr<Communicator>& communicator, int processes, int refused) {
+int assemble(const std::shared_ptr<Communicator>& communicator, int processes, Brought brought) {
   static_assert(MPI_SUCCESS == 0);
-  int code = refused != MPI_SUCCESS ? refused : code_of([&] { return lay_out(*communicator, processes); });
+  int code = brought.value_or(MPI_SUCCESS);
+  if (code == MPI_SUCCESS) code = code_of([&] { return lay_out(*communicator, processes); });
   code = agree(*communicator, code);
   if (code != MPI_SUCCESS) return code;
   code = code_of([&] {
     int failed = connect(*communicator);
     if (failed == MPI_SUCCESS) failed = share_inboxes(*communicator);
-    if (failed == MPI_SUCCESS) open(communicator);
-    return failed;
+    return failed == MPI_SUCCESS ? open(communicator, brought.has_value()) : failed;
   });
   return agree(*communicator, code);
 }
@@ -189,40 +192,71 @@ int make_handle(MPI_Comm* handle) noexcept {
   return inner.Comm_split(seed, 0, 0, handle);
 }
 
-int make_handle_like(MPI_Comm like, MPI_Comm* handle) noexcept {
-  if (const int code = make_handle(handle); code != MPI_SUCCESS) return code;
+namespace {
+
+void set_handler_of(MPI_Comm like, MPI_Comm handle) noexcept {
   MPI_Errhandler handler;
   inner.Comm_get_errhandler(like, &handler);
-  inner.Comm_set_errhandler(*handle, handler);
+  inner.Comm_set_errhandler(handle, handler);
   native.Errhandler_free(&handler);
-  return MPI_SUCCESS;
 }
 
-int claim(Communicator& communicator, int local, MPI_Comm handle) {
-  std::shared_ptr<Endpoint> endpoint;
-  {
-    const std::lock_guard lock(communicator.mutex);
-    endpoint = std::move(communicator.unclaimed[static_cast<std::size_t>(local)]);
-  }
-  endpoint->handle = handle;
+std::shared_ptr<Endpoint> take(Communicator& communicator, int local) {
+  const std::lock_guard lock(communicator.mutex);
+  return std::move(communicator.unclaimed[static_cast<std::size_t>(local)]);
+}
+
+int enter_claimed(const std::shared_ptr<Endpoint>& endpoint) {
   return enter(endpoint) ? MPI_SUCCESS
                          : code_with_text(MPI_ERR_OTHER, "MPIX_Comm_create_endpoints", "too many endpoints");
 }
 
-Handle::~Handle() {
-  if (made_ != MPI_COMM_NULL) inner.Comm_free(&made_);
+/// The caller sets the error handler.
+int claim_made(Communicator& communicator, int local, MPI_Comm* handle) {
+  const auto endpoint = take(communicator, local);
+  if (const int code = enter_claimed(endpoint); code != MPI_SUCCESS) {
+    inner.Comm_free(&endpoint->handle);
+    return code;
+  }
+  *handle = endpoint->handle;
+  return MPI_SUCCESS;
 }
 
-int Handle::claim_part(Communicator& part, int local, MPI_Comm* made) {
-  if (const int code = claim(part, local, made_); code != MPI_SUCCESS) return code;
-  *made = std::exchange(made_, MPI_COMM_NULL);
-  return MPI_SUCCESS;
+}  // namespace
+
+int make_handle_like(MPI_Comm like, MPI_Comm* handle) noexcept {
+  const int code = make_handle(handle);
+  if (code == MPI_SUCCESS) set_handler_of(like, *handle);
+  return code;
+}
+
+int claim(Communicator& communicator, int local, MPI_Comm handle) {
+  const auto endpoint = take(communicator, local);
+  endpoint->handle = handle;
+  return enter_claimed(endpoint);
+}
+
+int claim(Communicator& communicator, int local, MPI_Errhandler handler, MPI_Comm* handle) {
+  const int code = claim_made(communicator, local, handle);
+  if (code == MPI_SUCCESS) inner.Comm_set_errhandler(*handle, handler);
+  return code;
+}
+
+int claim_like(MPI_Comm like, Communicator& communicator, int local, MPI_Comm* handle) {
+  const int code = claim_made(communicator, local, handle);
+  if (code == MPI_SUCCESS) set_handler_of(like, *handle);
+  return code;
 }
 
 void give_up(Communicator& communicator) noexcept {
   std::vector<std::shared_ptr<Endpoint>> last;  // each keeps the communicator, which keeps them
-  const std::lock_guard lock(communicator.mutex);
-  last.swap(communicator.unclaimed);
+  {
+    const std::lock_guard lock(communicator.mutex);
+    last.swap(communicator.unclaimed);
+  }
+  for (const auto& endpoint : last) {
+    if (endpoint != nullptr && endpoint->handle != MPI_COMM_NULL) inner.Comm_free(&endpoint->handle);
+  }
 }
 
 }  // namespace gapless::mpi::endpoints

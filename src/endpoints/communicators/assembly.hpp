@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "endpoints/endpoint.hpp"
 
@@ -22,32 +23,24 @@ int greatest_tag(MPI_Comm base) noexcept;
 /// How many bits all of the library's tags have on that communicator of its own; most where it is null.
 int tag_bits(MPI_Comm base) noexcept;
 
-/// Fills in everything from `base`, `process`, `places` and `identities`, and waits for the other processes. `refused`:
-/// what has failed in this process before. An error code; all processes fail where one does.
-int assemble(const std::shared_ptr<Communicator>& communicator, int processes, int refused);
+/// Whose handles the endpoints of a new communicator get: their own, with the code of one that has failed to make its
+/// handle, or handles that are made with the communicator.
+using Brought = std::optional<int>;
+
+/// Fills in everything from `base`, `process`, `places` and `identities`, and waits for the other processes. An error
+/// code; all processes fail where one does.
+int assemble(const std::shared_ptr<Communicator>& communicator, int processes, Brought brought);
 
 /// A communicator of this process alone, from which handles are made.
 int make_handle(MPI_Comm* handle) noexcept;
 /// Makes a handle with the error handler of `like`.
 int make_handle_like(MPI_Comm like, MPI_Comm* handle) noexcept;
-/// Gives an endpoint its handle. An error code.
+/// Gives an endpoint the handle that is brought. An error code.
 int claim(Communicator& communicator, int local, MPI_Comm handle);
-/// The handle of an endpoint to be, freed unless it is claimed.
-class Handle {
- public:
-  Handle() = default;
-  ~Handle();
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-
-  // One of these makes it, once. An error code.
-  int make() noexcept { return make_handle(&made_); }
-  int make_like(MPI_Comm like) noexcept { return make_handle_like(like, &made_); }
-  int claim_part(Communicator& part, int local, MPI_Comm* made);
-
- private:
-  MPI_Comm made_ = MPI_COMM_NULL;
-};
+/// Begins the life of an endpoint whose handle was made with the communicator. An error code.
+int claim(Communicator& communicator, int local, MPI_Errhandler handler, MPI_Comm* handle);
+/// The same, with the error handler of `like`.
+int claim_like(MPI_Comm like, Communicator& communicator, int local, MPI_Comm* handle);
 /// Ends the endpoints that nobody has claimed. Precondition: the caller keeps the communicator.
 void give_up(Communicator& communicator) noexcept;
 

@@ -205,7 +205,7 @@ int create_from_endpoints(Endpoint& parent, int my_count, MPI_Info info, MPI_Com
           {rank, one_each(wishes) ? whole.identities[static_cast<std::size_t>(rank)] : identity(wish, i)});
   }
   const auto meeting = meet(parent, MPI_SUCCESS, [&](Meeting& all) {
-    all.code = make_part(whole, members, 0, all.refused, all.made.emplace_back());
+    all.code = make_part(whole, members, 0, MPI_SUCCESS, all.made.emplace_back());
   });
   code = meeting->code;
   if (code == MPI_SUCCESS && my_count > 0) {

@@ -199,19 +199,18 @@ int tag_of(const MeetingKey& key) noexcept {
 }
 
 /// Makes the communicator of all these members, each of which calls; the members of one process meet. `word` tells the
-/// communicator apart from others of the same members. `refused`: why the caller has no handle.
+/// communicator apart from others of the same members.
 template <class Drive>
-std::shared_ptr<Meeting> make_in_world(Drive drive, std::string_view word, const std::vector<PlacedMember>& all,
-                                       int refused) {
+std::shared_ptr<Meeting> make_in_world(Drive drive, std::string_view word, const std::vector<PlacedMember>& all) {
   MeetingKey key{hash_of(word)};
   for (const PlacedMember& one : all) key.insert(key.end(), {one.identity.process, one.identity.number});
   const int here = own_rank(MPI_COMM_WORLD);
   const auto arriving =
       std::count_if(all.begin(), all.end(), [&](const PlacedMember& one) { return one.process == here; });
-  return meet_driving(drive, meetings_between(), key, static_cast<int>(arriving), refused, [&](Meeting& met) {
+  return meet_driving(drive, meetings_between(), key, static_cast<int>(arriving), MPI_SUCCESS, [&](Meeting& met) {
     // The call is about other communicators, whose error handler is told.
     const ErrorsReturned meanwhile(MPI_COMM_WORLD, ErrorsReturned::Fatal::is_replaced);
-    met.code = make_of_placed(MPI_COMM_WORLD, here, all, tag_of(key), met.refused, met.made.emplace_back());
+    met.code = make_of_placed(MPI_COMM_WORLD, here, all, tag_of(key), {}, met.made.emplace_back());
   });
 }
 
@@ -224,16 +223,10 @@ int make_of_group_alone(const char* function, const Group& group, const char* wo
   *made = MPI_COMM_NULL;
   if (place == MPI_UNDEFINED) return MPI_ERR_GROUP;
   if (!are_all_in_world(members)) return not_in_world(function);
-  Handle handle;
-  const int refused = handle.make();
-  const auto meeting = make_in_world(progress_of_all, word, members, refused);
+  const auto meeting = make_in_world(progress_of_all, word, members);
   if (meeting->code != MPI_SUCCESS) return meeting->code;
   Communicator& all = *meeting->made[0];
-  if (const int code = handle.claim_part(all, all.places[static_cast<std::size_t>(place)].local, made);
-      code != MPI_SUCCESS)
-    return code;
-  inner.Comm_set_errhandler(*made, handler);
-  return MPI_SUCCESS;
+  return claim(all, all.places[static_cast<std::size_t>(place)].local, handler, made);
 }
 
 /// All endpoints of both groups call. The endpoints of one process meet, whichever group they are in. `word` tells the
@@ -245,15 +238,13 @@ int make_between(Endpoint& endpoint, std::string_view word, const std::vector<Pl
   std::vector<PlacedMember> all = is_first ? mine : theirs;
   all.insert(all.end(), is_first ? theirs.begin() : mine.begin(), is_first ? theirs.end() : mine.end());
   for (const PlacedMember& one : all) note_world_rank(one.identity.process, one.process);
-  Handle handle;
-  const int refused = handle.make_like(endpoint.handle);
-  const auto meeting = make_in_world([&] { progress(endpoint); }, word, all, refused);
+  const auto meeting = make_in_world([&] { progress(endpoint); }, word, all);
   if (meeting->code != MPI_SUCCESS) return meeting->code;
   const int mine_begin = is_first ? 0 : static_cast<int>(theirs.size());
   const int theirs_begin = is_first ? static_cast<int>(mine.size()) : 0;
   Communicator& both = *meeting->made[0];
   const int local = both.places[static_cast<std::size_t>(mine_begin + endpoint.rank)].local;
-  if (const int code = handle.claim_part(both, local, made); code != MPI_SUCCESS) return code;
+  if (const int code = claim_like(endpoint.handle, both, local, made); code != MPI_SUCCESS) return code;
   find(*made)->sides = {mine_begin, theirs_begin, static_cast<int>(theirs.size())};
   return MPI_SUCCESS;
 }

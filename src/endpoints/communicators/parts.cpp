@@ -51,8 +51,7 @@ void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>
   for (const auto& [colour, ranks] : members) {
     const int tag = static_cast<int>(meeting.made.size()) % first_duplicate_tag;
     std::shared_ptr<Communicator>& made = meeting.made.emplace_back();
-    meeting.codes.push_back(
-        code_of([&] { return make_part(whole, with_identities(whole, ranks), tag, meeting.refused, made); }));
+    meeting.codes.push_back(code_of([&] { return make_part(whole, with_identities(whole, ranks), tag, {}, made); }));
   }
 }
 
@@ -71,7 +70,7 @@ int group_tag(const Communicator& whole, const std::vector<int>& members, int ta
 
 }  // namespace
 
-int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag, int refused,
+int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag, Brought brought,
                    std::shared_ptr<Communicator>& made) {
   std::vector<int> processes;
   for (const PlacedMember& member : members) processes.push_back(member.process);
@@ -98,15 +97,15 @@ int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& 
     if (code != MPI_SUCCESS) return code;
     inner.Comm_set_errhandler(made->base, MPI_ERRORS_RETURN);
   }
-  return assemble(made, static_cast<int>(processes.size()), refused);
+  return assemble(made, static_cast<int>(processes.size()), brought);
 }
 
-int make_part(const Communicator& whole, const std::vector<Member>& members, int tag, int refused,
+int make_part(const Communicator& whole, const std::vector<Member>& members, int tag, Brought brought,
               std::shared_ptr<Communicator>& made) {
   std::vector<PlacedMember> placed;
   for (const Member& member : members)
     placed.push_back({whole.places[static_cast<std::size_t>(member.rank)].process, member.identity});
-  return make_of_placed(whole.base, whole.process, placed, tag, refused, made);
+  return make_of_placed(whole.base, whole.process, placed, tag, brought, made);
 }
 
 namespace {
@@ -134,12 +133,10 @@ int mistake_in(const std::vector<Choice>& choices) noexcept {
   return found == choices.end() ? MPI_SUCCESS : found->mistake;
 }
 
-/// The parts of all colours, of which each endpoint gets its own, if it is in any. `refused`: why the endpoint has no
-/// handle.
-int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, int refused, Handle& handle,
-                   MPI_Comm* made) {
+/// The parts of all colours, of which each endpoint gets its own, if it is in any.
+int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, MPI_Comm* made) {
   const Communicator& whole = *endpoint.communicator;
-  const auto meeting = meet(endpoint, refused, [&](Meeting& all) { make_parts(whole, members, all); });
+  const auto meeting = meet(endpoint, MPI_SUCCESS, [&](Meeting& all) { make_parts(whole, members, all); });
   *made = MPI_COMM_NULL;
   if (meeting->code != MPI_SUCCESS) return meeting->code;
   std::size_t number = 0;
@@ -147,12 +144,13 @@ int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& me
     const std::size_t part = number++;
     if (std::ranges::find(ranks, endpoint.rank) == ranks.end()) continue;
     if (const int code = meeting->codes[part]; code != MPI_SUCCESS) return code;
-    return handle.claim_part(*meeting->made[part], local_of(*meeting->made[part], ranks, endpoint.rank), made);
+    Communicator& mine = *meeting->made[part];
+    return claim_like(endpoint.handle, mine, local_of(mine, ranks, endpoint.rank), made);
   }
   return MPI_SUCCESS;
 }
 
-int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, Handle& handle, MPI_Comm* made) {
+int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
   auto members = sort_by_colour(choices);
   const Sides& sides = endpoint.sides;
   const int first_of_second = std::max(sides.first_local, sides.first_remote);
@@ -160,7 +158,7 @@ int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, Handle
   for (auto& [colour, ranks] : members) std::ranges::stable_partition(ranks, is_in_first);
   std::erase_if(members,
                 [&](const auto& part) { return !is_in_first(part.second.front()) || is_in_first(part.second.back()); });
-  const int code = make_and_claim(endpoint, members, MPI_SUCCESS, handle, made);
+  const int code = make_and_claim(endpoint, members, made);
   if (code != MPI_SUCCESS || *made == MPI_COMM_NULL) return code;
   const std::vector<int>& ranks = members.at(choices[static_cast<std::size_t>(endpoint.rank)].colour);
   const auto in_first = static_cast<int>(std::ranges::count_if(ranks, is_in_first));
@@ -172,32 +170,26 @@ int split_between(Endpoint& endpoint, const std::vector<Choice>& choices, Handle
 }  // namespace
 
 int split(Endpoint& endpoint, const Choice& mine, MPI_Comm* made) {
-  // The handle is made before the endpoints agree, so that all fail where one has none.
-  Handle handle;
-  Choice choice = mine;
-  const bool is_in_part = choice.mistake == MPI_SUCCESS && choice.colour != MPI_UNDEFINED;
-  if (is_in_part && handle.make_like(endpoint.handle) != MPI_SUCCESS) choice.mistake = MPI_ERR_NO_MEM;
   std::vector<Choice> choices(endpoint.communicator->places.size());
-  const int code = endpoint.sides.is_inter()
-                       ? hear_both_groups(endpoint, choice, choices)
-                       : calls::Allgather(endpoint, &choice, sizeof choice, MPI_BYTE, choices.data(), sizeof choice,
-                                          MPI_BYTE, endpoint.handle);
+  const int code = endpoint.sides.is_inter() ? hear_both_groups(endpoint, mine, choices)
+                                             : calls::Allgather(endpoint, &mine, sizeof mine, MPI_BYTE, choices.data(),
+                                                                sizeof mine, MPI_BYTE, endpoint.handle);
   if (code != MPI_SUCCESS) return code;
   if (const int mistake = mistake_in(choices); mistake != MPI_SUCCESS) return mistake;
-  return endpoint.sides.is_inter() ? split_between(endpoint, choices, handle, made)
-                                   : make_and_claim(endpoint, sort_by_colour(choices), MPI_SUCCESS, handle, made);
+  return endpoint.sides.is_inter() ? split_between(endpoint, choices, made)
+                                   : make_and_claim(endpoint, sort_by_colour(choices), made);
 }
 
 int split_as_chosen(Endpoint& endpoint, const std::vector<Choice>& choices, MPI_Comm* made) {
-  Handle handle;
-  const int refused = handle.make_like(endpoint.handle);
-  return make_and_claim(endpoint, sort_by_colour(choices), refused, handle, made);
+  return make_and_claim(endpoint, sort_by_colour(choices), made);
 }
 
 namespace {
 
 // Open MPI 5.0.11 makes one communicator of a process at a time. Who entered the library while some of the members have
-// not even called would hold up what other endpoints make, for which those members may wait: so all meet before.
+// not even called would hold up what other endpoints make, for which those members may wait: so all meet before. Who
+// has met makes nothing else first, for those who wait in the library would hold that up: a handle is made before the
+// endpoints meet, or with the communicator.
 
 /// Returns once all members have called. An error code.
 int meet(Endpoint& endpoint, const std::vector<int>& members, int tag) {
@@ -225,22 +217,20 @@ int meet(Endpoint& endpoint, const std::vector<int>& members, int tag) {
 
 int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made) {
   if (const int code = meet(endpoint, members, tag); code != MPI_SUCCESS) return code;
-  Handle handle;
-  const int refused = handle.make_like(endpoint.handle);
   Communicator& whole = *endpoint.communicator;
   MeetingKey key{static_cast<std::uint64_t>(tag)};
   key.insert(key.end(), members.begin(), members.end());
   const auto mine = std::count_if(members.begin(), members.end(), [&](int rank) {
     return whole.places[static_cast<std::size_t>(rank)].process == whole.process;
   });
-  const auto meeting = meet(endpoint, whole.meetings, key, static_cast<int>(mine), refused, [&](Meeting& all) {
-    all.code = make_part(whole, with_identities(whole, members), group_tag(whole, members, tag), all.refused,
-                         all.made.emplace_back());
+  const auto meeting = meet(endpoint, whole.meetings, key, static_cast<int>(mine), MPI_SUCCESS, [&](Meeting& all) {
+    all.code =
+        make_part(whole, with_identities(whole, members), group_tag(whole, members, tag), {}, all.made.emplace_back());
   });
   *made = MPI_COMM_NULL;
   if (meeting->code != MPI_SUCCESS) return meeting->code;
   Communicator& part = *meeting->made[0];
-  return handle.claim_part(part, local_of(part, members, endpoint.rank), made);
+  return claim_like(endpoint.handle, part, local_of(part, members, endpoint.rank), made);
 }
 
 namespace {
@@ -277,10 +267,11 @@ int claim_duplicate(const Endpoint& endpoint, const Meeting& meeting, MPI_Comm* 
 
 int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made) {
   const Communicator& whole = *endpoint.communicator;
+  int refused = duplicate_handle(endpoint, info, made);
   if (whole.spans_processes()) {
-    if (const int code = together::barrier(endpoint); code != MPI_SUCCESS) return code;  // all meet, as in meet()
+    const int code = together::barrier(endpoint);  // all meet, as in meet()
+    if (refused == MPI_SUCCESS) refused = code;
   }
-  const int refused = duplicate_handle(endpoint, info, made);
   const auto meeting = meet(endpoint, refused, [&](Meeting& all) { make_duplicate(whole, 0, all); });
   return claim_duplicate(endpoint, *meeting, made);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "endpoints/communicators/assembly.hpp"
 #include "endpoints/endpoint.hpp"
 
 namespace gapless::mpi::endpoints {
@@ -31,13 +32,13 @@ struct PlacedMember {
 };
 
 /// The communicator of some members, made by one thread of each process that has any of them, of which this is
-/// `process`. Null in other processes. `tag` tells those apart that are made at a time. `refused`: what has failed in
-/// this process before. An error code; all processes fail where one does.
-int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag, int refused,
+/// `process`. Null in other processes. `tag` tells those apart that are made at a time. An error code; all processes
+/// fail where one does.
+int make_of_placed(MPI_Comm base, int process, const std::vector<PlacedMember>& members, int tag, Brought brought,
                    std::shared_ptr<Communicator>& made);
 /// The communicator of some members, made by one thread of each process that has any of them. Null in other processes.
-/// `tag` and `refused` are those of make_of_placed.
-int make_part(const Communicator& whole, const std::vector<Member>& members, int tag, int refused,
+/// `tag` and `brought` are those of make_of_placed.
+int make_part(const Communicator& whole, const std::vector<Member>& members, int tag, Brought brought,
               std::shared_ptr<Communicator>& made);
 
 /// Collective over the endpoints. `made`: MPI_COMM_NULL for those without a colour. Of an intercommunicator, whose
