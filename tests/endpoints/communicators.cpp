@@ -270,6 +270,66 @@ TEST(Create, HalvesOfAllProcessesDoSoAtATime) {
             }));
 }
 
+/// Of a split, a process has members in both parts, others in one of them; another group duplicates its communicator
+/// meanwhile. No process may be late for one part because it makes the other.
+TEST(Split, ManyPartsHoldNobodyUp) {
+  if (size() < 3) GTEST_SKIP() << "fewer than three processes";
+  EXPECT_EQ(0, on_endpoints(each(3), [](MPI_Comm comm) {
+              constexpr int rounds = 100, local = 3;
+              const int process = rank(comm) / local, mine = rank(comm) % local;
+              const bool splits = mine != 2;
+              const int colour = process == 0 ? mine : process == 1 ? 1 : 0;
+              MPI_Comm group;
+              MPI_Comm_split(comm, splits ? 0 : 1, 0, &group);
+              int wrong = 0;
+              for (int round = 0; round < rounds; ++round) {
+                MPI_Comm made = MPI_COMM_NULL;
+                wrong += (splits ? MPI_Comm_split(group, colour, 0, &made) : MPI_Comm_dup(group, &made)) != MPI_SUCCESS;
+                const int one = 1;
+                int sum = 0;
+                MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, made);
+                wrong += sum != size(made) || (!splits && sum != size(group));
+                MPI_Comm_free(&made);
+              }
+              MPI_Comm_free(&group);
+              return wrong;
+            }));
+}
+
+/// A duplicate that the program does not wait for holds up nothing that others make, for which its late members may
+/// wait.
+TEST(Create, NonblockingDuplicatesHoldUpNobody) {
+  if (size() < 2) GTEST_SKIP() << "one process";
+  EXPECT_EQ(
+      0, on_endpoints([](int process) { return process < 2 ? 2 : 0; },
+                      [](MPI_Comm comm) {
+                        const int process = rank(comm) / 2, pair = rank(comm) % 2;
+                        MPI_Comm both, alone, made;
+                        MPI_Comm_split(comm, pair, 0, &both);
+                        MPI_Comm_split(both, process, 0, &alone);
+                        MPI_Barrier(comm);
+                        int wrong = 0;
+                        if (pair == 0) {
+                          MPI_Request request;
+                          if (process == 1) MPI_Recv(nullptr, 0, MPI_INT, 1, 1, comm, MPI_STATUS_IGNORE);
+                          MPI_Comm_idup(both, &made, &request);
+                          if (process == 0) MPI_Send(nullptr, 0, MPI_INT, 1, 2, comm);
+                          MPI_Wait(&request, MPI_STATUS_IGNORE);
+                          wrong += size(made) != 2;
+                          MPI_Comm_free(&made);
+                        } else if (process == 0) {
+                          MPI_Recv(nullptr, 0, MPI_INT, 0, 2, comm, MPI_STATUS_IGNORE);
+                          std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a thread of gapless may begin
+                          wrong += MPI_Comm_dup(alone, &made) != MPI_SUCCESS;
+                          MPI_Comm_free(&made);
+                          MPI_Send(nullptr, 0, MPI_INT, 2, 1, comm);
+                        }
+                        MPI_Comm_free(&alone);
+                        MPI_Comm_free(&both);
+                        return wrong;
+                      }));
+}
+
 /// Operations of the program get the datatype that the program names, whose attributes nobody copies.
 TEST(Reductions, NameTheDatatypeOfTheProgram) {
   static std::atomic<int> copies, others;

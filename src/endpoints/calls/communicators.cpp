@@ -5,6 +5,7 @@
 
 #include "endpoints/calls/calls.hpp"
 #include "endpoints/calls/forms.hpp"
+#include "endpoints/calls/plans.hpp"
 #include "endpoints/communicators/groups.hpp"
 #include "endpoints/communicators/parts.hpp"
 #include "endpoints/communicators/static_world.hpp"
@@ -124,9 +125,10 @@ int Comm_dup_with_info(Endpoint& endpoint, MPI_Comm, MPI_Info info, MPI_Comm* ma
 namespace {
 
 int begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made, MPI_Request* request) {
-  auto schedule = std::make_unique<Schedule>(endpoint, true);
-  schedule->wait_for(endpoints::begin_duplicate(endpoint, info, made));
-  return start_under_request(std::move(schedule), request);
+  return start_collective(endpoint, request, [&](Schedule& schedule) {
+    if (endpoint.communicator->spans_processes()) plans::barrier(schedule);
+    schedule.wait_for(endpoints::begin_duplicate(endpoint, info, made));
+  });
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct Meeting {
   int code = MPI_SUCCESS;
   int number = 0;                                   ///< the number that they agree on
   std::vector<std::shared_ptr<Communicator>> made;  ///< null entries: no endpoint of this process is in them
-  std::vector<int> codes;                           ///< of each of several that are made, which may fail alone
+  std::atomic<int> heard{0};                        ///< endpoints that know that all of other processes have called
   std::thread worker;                               ///< does the work, if no endpoint waits for the meeting
   std::atomic<bool> done{false};
 };

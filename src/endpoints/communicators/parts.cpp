@@ -43,16 +43,10 @@ std::vector<Member> with_identities(const Communicator& whole, const std::vector
   return members;
 }
 
-/// Makes the parts of all colours, whatever becomes of one: the processes of each wait for each other, and those of the
-/// next may not hear of it.
-void make_parts(const Communicator& whole, const std::map<int, std::vector<int>>& members, Meeting& meeting) {
-  meeting.made.reserve(members.size());
-  meeting.codes.reserve(members.size());
-  for (const auto& [colour, ranks] : members) {
-    const int tag = static_cast<int>(meeting.made.size()) % first_duplicate_tag;
-    std::shared_ptr<Communicator>& made = meeting.made.emplace_back();
-    meeting.codes.push_back(code_of([&] { return make_part(whole, with_identities(whole, ranks), tag, {}, made); }));
-  }
+/// How many of these ranks live in this process.
+int count_here(const Communicator& whole, const std::vector<int>& ranks) noexcept {
+  return static_cast<int>(std::ranges::count_if(
+      ranks, [&](int rank) { return whole.places[static_cast<std::size_t>(rank)].process == whole.process; }));
 }
 
 int local_of(const Communicator& part, const std::vector<int>& members, int rank) noexcept {
@@ -133,18 +127,26 @@ int mistake_in(const std::vector<Choice>& choices) noexcept {
   return found == choices.end() ? MPI_SUCCESS : found->mistake;
 }
 
-/// The parts of all colours, of which each endpoint gets its own, if it is in any.
+/// The part of the endpoint's colour, if it has one. Precondition: all endpoints have called.
+///
+/// Endpoints of one colour meet by themselves. If one thread made the parts of all colours one after the other, the
+/// process would be late for the next part, and hold up what the processes that are there make otherwise.
 int make_and_claim(Endpoint& endpoint, const std::map<int, std::vector<int>>& members, MPI_Comm* made) {
-  const Communicator& whole = *endpoint.communicator;
-  const auto meeting = meet(endpoint, MPI_SUCCESS, [&](Meeting& all) { make_parts(whole, members, all); });
+  constexpr std::uint64_t no_rank = std::uint64_t{1} << 32;  // tells the key from a group's (make_of_group)
+  Communicator& whole = *endpoint.communicator;
+  MeetingKey key = next_turn(endpoint);
   *made = MPI_COMM_NULL;
-  if (meeting->code != MPI_SUCCESS) return meeting->code;
-  std::size_t number = 0;
+  int number = 0;
   for (const auto& [colour, ranks] : members) {
-    const std::size_t part = number++;
+    const int part = number++;
     if (std::ranges::find(ranks, endpoint.rank) == ranks.end()) continue;
-    if (const int code = meeting->codes[part]; code != MPI_SUCCESS) return code;
-    Communicator& mine = *meeting->made[part];
+    key.push_back(no_rank + static_cast<std::uint64_t>(part));
+    const auto meeting = meet(endpoint, whole.meetings, key, count_here(whole, ranks), MPI_SUCCESS, [&](Meeting& all) {
+      const int tag = part % first_duplicate_tag;
+      all.code = make_part(whole, with_identities(whole, ranks), tag, {}, all.made.emplace_back());
+    });
+    if (meeting->code != MPI_SUCCESS) return meeting->code;
+    Communicator& mine = *meeting->made[0];
     return claim_like(endpoint.handle, mine, local_of(mine, ranks, endpoint.rank), made);
   }
   return MPI_SUCCESS;
@@ -220,10 +222,7 @@ int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, 
   Communicator& whole = *endpoint.communicator;
   MeetingKey key{static_cast<std::uint64_t>(tag)};
   key.insert(key.end(), members.begin(), members.end());
-  const auto mine = std::count_if(members.begin(), members.end(), [&](int rank) {
-    return whole.places[static_cast<std::size_t>(rank)].process == whole.process;
-  });
-  const auto meeting = meet(endpoint, whole.meetings, key, static_cast<int>(mine), MPI_SUCCESS, [&](Meeting& all) {
+  const auto meeting = meet(endpoint, whole.meetings, key, count_here(whole, members), MPI_SUCCESS, [&](Meeting& all) {
     all.code =
         make_part(whole, with_identities(whole, members), group_tag(whole, members, tag), {}, all.made.emplace_back());
   });
@@ -282,15 +281,16 @@ std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Inf
   const MeetingKey turn = next_turn(endpoint);
   const int refused = duplicate_handle(endpoint, info, handle);
   const auto meeting = arrive_at_meeting(whole.meetings, turn, whole.local_count(), refused, is_last);
-  if (is_last) {
-    const int tag = first_duplicate_tag + static_cast<int>(turn[0] % (first_group_tag - first_duplicate_tag));
-    const auto make = [&whole, tag, all = meeting.get()] {
-      carry_out(*all, [&](Meeting& met) { make_duplicate(whole, tag, met); });
-    };
-    if (whole.spans_processes()) meeting->worker = start_quiet_thread(make);
-    if (!meeting->worker.joinable()) make();
-  }
-  return [&endpoint, meeting, handle](int& code) {
+  const int tag = first_duplicate_tag + static_cast<int>(turn[0] % (first_group_tag - first_duplicate_tag));
+  const auto begin = [&whole, tag, all = meeting.get()] {
+    const auto make = [&whole, tag, all] { carry_out(*all, [&](Meeting& met) { make_duplicate(whole, tag, met); }); };
+    if (whole.spans_processes()) all->worker = start_quiet_thread(make);
+    if (!all->worker.joinable()) make();
+  };
+  return [&endpoint, meeting, handle, begin, is_first_look = true](int& code) mutable {
+    // All endpoints have called. The last one of this process to hear of that begins.
+    const bool begins = std::exchange(is_first_look, false) && ++meeting->heard == endpoint.communicator->local_count();
+    if (begins) begin();
     if (!meeting->done.load(std::memory_order_acquire)) return false;
     code = claim_duplicate(endpoint, *meeting, handle);
     return true;

@@ -51,10 +51,10 @@ int duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* made);
 /// Collective over `members`, ranks of the communicator in their new order, of which the caller is one.
 int make_of_group(Endpoint& endpoint, const std::vector<int>& members, int tag, MPI_Comm* made);
 
-/// Begins a duplicate, the endpoints' next collective, and makes the caller's handle at `handle`, which stays there. A
-/// thread makes the communicator: the library's own MPI_Comm_idup hangs in Open MPI 5.0.11 where any communicator is
-/// made while one is under way. Returns a function that tells whether all is done, with the code; after that the handle
-/// is good.
+/// Begins a duplicate, the endpoints' next collective, and makes the caller's handle at `handle`, which stays there.
+/// Returns a function that tells whether all is done, with the code; after that the handle is good. The function may be
+/// called once all endpoints have called. A thread makes the communicator then: the library's own MPI_Comm_idup hangs
+/// in Open MPI 5.0.11 where any communicator is made while one is under way.
 std::function<bool(int& code)> begin_duplicate(Endpoint& endpoint, const MPI_Info* info, MPI_Comm* handle);
 
 /// A number that endpoints have in common where MPI_Comm_split_type of their processes, which knows the hardware, puts
