@@ -140,7 +140,7 @@ GAPLESS_API gapless_status gapless_type_resized(const gapless_type* child, int64
 /* The type that a text such as "vector(1024, 1, 4, int)" or "subarray([64,64,64], [1,62,62], [0,1,1], c, double)"
  * names: lower-case constructor and MPI names, lists in brackets. On any failure one line that says why is also
  * written to `error`, at most `error_capacity` bytes with the closing zero; on PARSE the line names the column and what
- * was expected there. `error` may be null.
+ * was expected there, on OVERFLOW the column. `error` may be null.
  */
 GAPLESS_API gapless_status gapless_type_parse(const char* text, gapless_type** result, char* error,
                                               size_t error_capacity);

@@ -14,6 +14,7 @@
 #include "transfer/choice/choose.hpp"
 #include "transfer/choice/profiles.hpp"
 #include "transfer/rdma/channel.hpp"
+#include "transfer/rdma/rendezvous/service.hpp"
 #include "transfer/rdma/scheme.hpp"
 #include "transfer/schemes/scheme.hpp"
 
@@ -126,7 +127,8 @@ extern "C" gapless_status gapless_transfer_predict_in_node(const gapless_type* t
 
 /// Fills in `transfer::rdma::scheme_count` + 1 predictions for messages by a fabric like libfabric's tcp, of `count` of
 /// the type in host memory at both sides: packed by the sender and left to the MPI library, then each scheme of
-/// fabrics. Both sides' are the whole message's. None is chosen where nothing is to be moved.
+/// fabrics. Both sides' are the whole message's. Nothing is predicted of a message that never goes by a fabric, because
+/// there is nothing to pack or the message is short.
 extern "C" gapless_status gapless_transfer_predict_fabric(const gapless_type* type, std::int64_t count,
                                                           gapless_prediction* predictions) {
   namespace rdma = transfer::rdma;
@@ -138,10 +140,11 @@ extern "C" gapless_status gapless_transfer_predict_fabric(const gapless_type* ty
     const rdma::Options options;
     const rdma::Ends ends{blocks, blocks, software_limits,
                           rdma::segment_bytes_for(blocks.bytes, options.segment_bytes, options.profile)};
-    const bool is_empty = blocks.bytes == 0;
+    const transfer::Buffer buffer{&description, count, nullptr, location_of(false)};
+    const bool may_go = !transfer::is_contiguous(buffer) && buffer.size() >= rdma::least_bytes;
     const auto set = [&](gapless_prediction& prediction, transfer::Scheme scheme, double ns, bool is_chosen) {
-      const double shown = is_empty ? std::nan("") : ns;
-      prediction = {transfer::name(scheme), {shown, shown}, {!is_empty && is_chosen, !is_empty && is_chosen}};
+      const double shown = may_go ? ns : std::nan("");
+      prediction = {transfer::name(scheme), {shown, shown}, {may_go && is_chosen, may_go && is_chosen}};
     };
     const std::optional<rdma::Scheme> chosen = rdma::choose_beside_packed(ends, options.profile);
     set(predictions[0], transfer::Scheme::packed, model::fabric_packed_ns(options.profile, rdma::message_of(ends)),

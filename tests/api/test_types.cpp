@@ -253,6 +253,8 @@ TEST_F(TypeErrors, TextThatIsNoType) {
   EXPECT_EQ(std::strlen(few), 3u);
   EXPECT_EQ(std::strncmp(few, gapless_last_error(), 3), 0);
   expect_failure(gapless_type_parse("", &result_, nullptr, 0), GAPLESS_ERROR_PARSE, "");
+  expect_failure(gapless_type_parse("contiguous(9223372036854775807, int)", &result_, nullptr, 0),
+                 GAPLESS_ERROR_OVERFLOW, "column 1: ");
 }
 
 TEST_F(TypeErrors, QuestionsWithoutAnAnswer) {

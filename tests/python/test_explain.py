@@ -86,6 +86,12 @@ def test_the_way_by_a_fabric(gapless):
     assert "by a fabric" in gapless("explain", "vector(8, 131072, 262144, byte)").stdout
 
 
+@pytest.mark.parametrize("text", ["contiguous(1048576, byte)", "vector(64, 128, 256, byte)"])
+def test_contiguous_and_short_messages_do_not_go_by_a_fabric(gapless, text):
+    assert explained(gapless, text)["fabric"] == {"chosen": None, "ns": {}}
+    assert "not by the fabric" in gapless("explain", text).stdout
+
+
 def in_node(gapless, text, **changes) -> dict:
     done = gapless("explain", "--json", text, **changes)
     assert done.returncode == 0, done.stderr

@@ -114,7 +114,8 @@ def in_node_predictions(datatype: Datatype, count: int) -> dict:
 
 
 def fabric_prediction(datatype: Datatype, count: int) -> dict:
-    """The way by a fabric that is chosen where both sides have such memory, and the nanoseconds of each."""
+    """The way by a fabric that is chosen where both sides have such memory, and the nanoseconds of each. None of a
+    message that never goes by a fabric."""
     found = (_library.Prediction * _library.FABRIC_WAYS)()
     _library.call("gapless_transfer_predict_fabric", datatype, ctypes.c_int64(count), found)
     return of_whole(found)
@@ -194,6 +195,13 @@ def way_in_node(found: dict) -> str:
     if chosen == "native":
         return f"native ({', '.join(others)})"
     return f"{chosen}, {sooner(ns[chosen])} than native ({', '.join(others)})"
+
+
+def way_by_fabric(found: dict, packed_bytes: int) -> str:
+    """As way(): of noncontiguous messages that are long enough."""
+    if found["chosen"] is None and packed_bytes > 0:
+        return "not by the fabric: contiguous, or shorter than 16 KiB"
+    return way(found)
 
 
 def figures(text: str, count: int) -> dict:
@@ -283,7 +291,7 @@ def explain(arguments) -> int:
         sent, received = way(sides["sender"]), way(sides["receiver"])
         rows.append((memory, sent if sent == received else f"sent {sent}; received {received}"))
     rows += [(peer, way_in_node(found)) for peer, found in f["in_node"].items()]
-    rows.append(("host, by a fabric", way(f["fabric"])))
+    rows.append(("host, by a fabric", way_by_fabric(f["fabric"], f["packed_bytes"])))
     print("\n".join(tree(arguments.type)))
     print()
     width = max(len(name) for name, _ in rows)

@@ -27,8 +27,11 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void fail_at(std::size_t position, const std::string& message) const {
-    throw ParseError("column " + std::to_string(position + 1) + ": " + message);
+  static std::string at(std::size_t position, const std::string& message) {
+    return "column " + std::to_string(position + 1) + ": " + message;
+  }
+  [[noreturn]] static void fail_at(std::size_t position, const std::string& message) {
+    throw ParseError(at(position, message));
   }
   [[noreturn]] void fail(const std::string& expected) const { fail_at(position_, "expected " + expected); }
 
@@ -267,12 +270,14 @@ Datatype Parser::named_or_constructed(std::string_view name, std::size_t begin) 
       return type;
     } catch (const ParseError&) {
       throw;
+    } catch (const ParsedOverflow&) {
+      throw;
     } catch (const ArgumentError& error) {
       fail_at(position_of(error), error.what());
     } catch (const std::invalid_argument& error) {
       fail_at(begin, error.what());
     } catch (const std::overflow_error& error) {
-      fail_at(begin, error.what());
+      throw ParsedOverflow(at(begin, error.what()));
     }
   }
   if (std::optional<Datatype> basic = basic_datatype(name)) return *std::move(basic);

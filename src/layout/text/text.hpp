@@ -22,7 +22,12 @@ namespace gapless::layout {
 struct ParseError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
+/// The text is a type that reaches beyond 63 bits. what() is one line naming the column.
+struct ParsedOverflow : std::overflow_error {
+  using std::overflow_error::overflow_error;
+};
 
+/// Throws ParseError and ParsedOverflow.
 Datatype parse_datatype(std::string_view text);
 
 /// One readable line, e.g. "block 8 B at 0, modes (1024 x 16)".
