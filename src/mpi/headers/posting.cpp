@@ -1,6 +1,9 @@
 #include "mpi/headers/posting.hpp"
 
+#include <chrono>
 #include <shared_mutex>
+#include <thread>
+#include <utility>
 
 #include "base/own_stack.hpp"
 #include "mpi/lifetime/runtime.hpp"
@@ -10,6 +13,9 @@ namespace gapless::mpi::headers {
 constinit std::atomic<bool> internal::threads_probe{false};
 
 namespace {
+
+/// For receives of other threads that have seen that no thread probes, and that the library does not have yet.
+constexpr std::chrono::milliseconds time_to_reach_the_library{20};
 
 // Never destroyed: messages may be received while the process ends.
 std::shared_mutex& posting_mutex() noexcept {
@@ -49,6 +55,8 @@ Stashing::Stashing() noexcept : locks_(runtime::is_multithreaded()) {
   is_inside_ = holder != nullptr;
   if (is_inside_) posting_mutex().unlock_shared();
   posting_mutex().lock();
+  static bool has_waited = false;  // guarded by the lock
+  if (!std::exchange(has_waited, true)) std::this_thread::sleep_for(time_to_reach_the_library);
 }
 
 Stashing::~Stashing() {

@@ -2,9 +2,10 @@
 // the stash (matched.hpp). So a receive has to look into the stash, and to be given to the library before any other
 // message is stashed: a message that is stashed in between would be received too late, or never.
 //
-// As long as no thread has probed, the cost is a load. From then on a blocking receive becomes a receive under a
-// request: nothing may be stashed while the receive is given to the library, and messages may be stashed while the
-// receive waits.
+// As long as no thread has probed, the cost is a load. The first probe waits a while for receives that have just loaded
+// and are on their way to the library; the library is not known to have them then. From then on a blocking receive
+// becomes a receive under a request: nothing may be stashed while the receive is given to the library, and messages may
+// be stashed while the receive waits.
 #pragma once
 
 #include <atomic>
