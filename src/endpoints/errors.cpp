@@ -28,12 +28,6 @@ int code_with_text(int error_class, const char* function, const char* why) noexc
   }
 }
 
-int class_of(int code) noexcept {
-  int error_class = code;
-  if (code != MPI_SUCCESS) native.Error_class(code, &error_class);
-  return error_class;
-}
-
 int unserved(const char* function) noexcept {
   return code_with_text(MPI_ERR_UNSUPPORTED_OPERATION, function,
                         "gapless does not serve this call on an endpoints communicator");

@@ -12,9 +12,6 @@ namespace gapless::mpi::endpoints {
 /// each pair: both must be literals.
 int code_with_text(int error_class, const char* function, const char* why) noexcept;
 
-/// The error class of a code. Other processes do not know this one's codes.
-int class_of(int code) noexcept;
-
 /// The error code of a call that endpoints do not serve, not yet raised.
 int unserved(const char* function) noexcept;
 

@@ -13,7 +13,8 @@
 
 namespace gapless::transfer {
 
-/// How one side of a message travels: docs/concepts.md. Each scheme is an object in schemes/.
+/// How one side of a message travels: docs/concepts.md. Each scheme is an object in schemes/. The order counts: first
+/// those by the library, then those by a header within a node, then those by a fabric.
 enum class Scheme : std::uint8_t {
   native,
   packed,
@@ -72,7 +73,8 @@ void set_library_reads_gpu_memory(bool reads) noexcept;
 /// The side of a message.
 enum class Side : std::uint8_t { sender, receiver };
 
-/// peer_failed: the process at the other end has ended, or could not pack.
+/// peer_failed: the process at the other end has ended, could not pack, or offers bytes that cannot be reached from
+/// here.
 enum class Result : std::uint8_t { ok, under_way, out_of_memory, device_failed, peer_failed };
 
 }  // namespace gapless::transfer

@@ -17,8 +17,8 @@
 
 namespace gapless::transfer {
 
-/// Movements of several messages. Jobs of the same GPU go in one launch, and copies between two layouts are waited for
-/// together.
+/// Movements of several messages. Up to 32 jobs of the same GPU go in one launch, and copies between two layouts are
+/// waited for together.
 class Batch {
  public:
   Batch() noexcept = default;

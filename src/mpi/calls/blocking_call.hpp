@@ -15,6 +15,13 @@ namespace gapless::mpi {
 template <class Row, class Function = decltype(Row::native_function())>
 struct BlockingCall;
 
+/// The first of these that can serve a call does:
+///
+///   call              plain buffers, straight to the library
+///   call_in_round     gaps in host memory, one side: call_simply() packs on the stack or leaves the message alone
+///   call              a contiguous receive at whose first bytes a look is enough
+///   try_ways          both sides, in host memory: serve() by the way that has been best
+///   serve             all others, by sides (mpi/calls/sides)
 template <class Row, class... Arguments>
 struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Arguments...> {
   using Base = MessageArguments<Row, Arguments...>;
@@ -112,24 +119,30 @@ struct BlockingCall<Row, int (*)(Arguments...)> : MessageArguments<Row, Argument
     const rounds::Call call(mix(Base::key_of(all), only_sends));
     const auto scope = transfer::choose_always(call.way());
     int code = MPI_SUCCESS;
-    bool went_native = false;
-    if (!call_simply(*record, all, went_native, code)) code = serve(&went_native, arguments...);
+    const Simply done = call_simply(*record, all, code);
+    bool went_native = done == Simply::left_alone;
+    if (done == Simply::not_done) code = serve(&went_native, arguments...);
     call.end(code, went_native);
     return code;
   }
 
-  /// Sends or receives a simple message, packed if that is short, or left alone. False, and nothing has been done, for
-  /// any other message.
-  static bool call_simply(const TypeRecord& record, const Tuple& all, bool& went_native, int& code) {
+  enum class Simply { not_done, packed, left_alone };
+
+  /// Sends or receives a simple message, packed if that is short, or left alone; no other message. The call's code is
+  /// `code`.
+  static Simply call_simply(const TypeRecord& record, const Tuple& all, int& code) {
     const Simple simple = Base::template find_simple<only_side>(record, all, is_gpu_memory);
-    if (!simple) return false;
+    if (!simple) return Simply::not_done;
     constexpr transfer::Side side = only_sends ? transfer::Side::sender : transfer::Side::receiver;
-    if (only_sends && transfer::goes_by_header(simple.buffer)) return false;
+    if (only_sends && transfer::goes_by_header(simple.buffer)) return Simply::not_done;
     const transfer::Scheme scheme = transfer::choose(simple.buffer, side);
-    if (scheme == transfer::Scheme::packed)
-      return Short::is_short(simple.buffer) && Short(simple.buffer, simple.may_get_header).call(all, code);
-    went_native = scheme == transfer::Scheme::native && leave_alone(record, simple, all, code);
-    return went_native;
+    if (scheme == transfer::Scheme::packed) {
+      const bool is_done =
+          Short::is_short(simple.buffer) && Short(simple.buffer, simple.may_get_header).call(all, code);
+      return is_done ? Simply::packed : Simply::not_done;
+    }
+    const bool is_done = scheme == transfer::Scheme::native && leave_alone(record, simple, all, code);
+    return is_done ? Simply::left_alone : Simply::not_done;
   }
 
   /// Leaves the message to the library, whose call returns `code`. False, and nothing has been done, where a header

@@ -95,7 +95,7 @@ inline bool can_be_copied_on_host(const UserBuffer& from, const UserBuffer& to) 
 /// Whose business one side of a message is.
 enum class Owner {
   library,   ///< the call goes to the library as it came
-  ours,      ///< to be moved by transfer
+  ours,      ///< gapless may move it, if the choice says so (Side::packs())
   unserved,  ///< GPU memory that neither the library nor gapless can read
 };
 

@@ -32,7 +32,8 @@ namespace internal {
 extern std::atomic<std::size_t> stashed, given;
 }
 
-// Tags of the private communicator: for messages that are put back, and one for combined parts. Every library has so
+// Tags of the private communicator: for messages that are put back, and one for the end of a message that is no whole
+// element (mpi/calls/by_library.cpp). Every library has so
 // many tags.
 inline constexpr int put_back_tags = 32766, tag_of_parts = put_back_tags;
 

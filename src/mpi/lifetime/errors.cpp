@@ -52,12 +52,16 @@ int code_for(const char* function, Cause cause, const char* text) noexcept {
 
 }  // namespace
 
+int class_of(int code) noexcept {
+  int error_class = code;
+  if (code != MPI_SUCCESS) native.Error_class(code, &error_class);
+  return error_class;
+}
+
 bool is_mistake_of_call(int code) noexcept {
-  int error_class = MPI_SUCCESS;
-  native.Error_class(code, &error_class);
   constexpr std::array mistakes{MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_TAG,
                                 MPI_ERR_COMM,   MPI_ERR_RANK,  MPI_ERR_ARG};
-  return std::ranges::find(mistakes, error_class) != mistakes.end();
+  return std::ranges::find(mistakes, class_of(code)) != mistakes.end();
 }
 
 int unserved_gpu_memory(const char* function, int device) noexcept {

@@ -30,6 +30,8 @@ int transfer_failure(const char* function, transfer::Result result) noexcept;
 /// The library may end, and its error codes with it: where it begins again, with another session, codes are made anew.
 void forget_error_codes() noexcept;
 
+/// The error class of a code. Other processes do not know this one's codes.
+int class_of(int code) noexcept;
 /// Is that the error of a call with a wrong argument, which libraries find before they send anything?
 bool is_mistake_of_call(int code) noexcept;
 
@@ -88,8 +90,9 @@ MPI_Comm told_of_no_communicator() noexcept;
 /// are left. gapless keeps no handler but MPI_ERRORS_RETURN.
 ErrorObject error_object_without(MPI_Comm communicator) noexcept;
 
-/// The code for a message that is too long where the error handler must not be called again: the library has called it
-/// already, and MPICH returns MPI_SUCCESS once the handler has returned.
+/// A mark in the place of a code: the library has called the error handler already, which must not be called again, and
+/// may have returned MPI_SUCCESS, as MPICH does once the handler has returned. Programs that get the mark most often
+/// have had a message that is too long.
 inline constexpr int raised_already = MPI_ERR_TRUNCATE;
 
 /// How often this thread has called the error handler of a communicator.

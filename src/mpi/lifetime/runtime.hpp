@@ -6,6 +6,8 @@
 // every call goes to the library.
 #pragma once
 
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 
@@ -21,6 +23,17 @@ MPI_Comm own_communicator() noexcept;
 
 /// Lets the library make progress, whatever it does that in. Precondition: start() was true.
 void make_progress() noexcept;
+
+/// Has the library make progress now and then, until is_over() says so.
+template <class IsOver>
+void make_progress_until(IsOver is_over) noexcept {
+  constexpr unsigned looks = 16;  // take about as long as the library's progress
+  for (unsigned times = 1; !is_over(); ++times) {
+    if (times % looks != 0) continue;
+    make_progress();
+    ::sched_yield();
+  }
+}
 
 /// Keyval of the datatype attribute. Precondition: start() was true.
 int type_keyval() noexcept;

@@ -150,7 +150,7 @@ class Claims {
   void unpack(int i, ReceivedStatus& status) noexcept {
     transfer::Batch batch;
     pending_[i]->unpack_in(batch, status);
-    pending_[i]->unpacked(batch.run());
+    pending_[i]->batch_has_run(batch.run());
   }
 
   /// Like complete(), for a call that tells that request `i` is complete, and does not complete the request.
@@ -234,8 +234,8 @@ class Claims {
 
   /// Has a persistent request been completed with the error `code`, which may be another request's?
   static bool is_completed_by(const Pending& pending, int code) noexcept {
-    int error_class = MPI_SUCCESS, is_complete = 0;
-    native.Error_class(code, &error_class);
+    const int error_class = class_of(code);
+    int is_complete = 0;
     // A call with a wrong argument has completed nothing.
     const bool is_of_argument = error_class == MPI_ERR_REQUEST || error_class == MPI_ERR_ARG;
     if (error_class == MPI_ERR_PENDING || is_of_argument) return false;
@@ -313,7 +313,7 @@ void Claims::unpack(Statuses& statuses, int completed, bool errors_in_statuses, 
   }
   const transfer::Result result = batch.run();
   for (int k = 0; any_ && k < completed; ++k) {
-    if (Pending* pending = this->completed(index_of(k))) pending->unpacked(result);
+    if (Pending* pending = this->completed(index_of(k))) pending->batch_has_run(result);
   }
 }
 

@@ -58,7 +58,7 @@ struct Table {
   std::array<Pending*, std::size_t{1} << bucket_bits> buckets{};
   Freed freed_receives;  ///< and all else that may write into the program's memory
   Freed freed_sends;
-  Pending* looked_at = nullptr;  ///< freed requests that some call looks at
+  Pending* in_hand = nullptr;  ///< freed requests that some call looks at
   std::deque<Pending> places;
   Pending* unused = nullptr;
 };
@@ -171,14 +171,14 @@ void look_at_freed(Freed& list, std::size_t most) noexcept {
       most = std::min(most, looks + list.number);
       if (looks < most) pending = list.take(is_any);
       if (pending == nullptr) return;
-      push(table().looked_at, pending);
+      push(table().in_hand, pending);
     }
     int is_complete = 0;
     ReceivedStatus status(MPI_STATUS_IGNORE);
     if (!pending->is_under_way()) native.Request_get_status(pending->handle, &is_complete, status.get());
     {
       const Lock lock;
-      unlink(table().looked_at, pending);
+      unlink(table().in_hand, pending);
       if (is_complete == 0) list.append(pending);
     }
     if (is_complete != 0) end_freed(pending, status, true);
@@ -188,8 +188,8 @@ void look_at_freed(Freed& list, std::size_t most) noexcept {
 /// Puts back the freed requests at which a call was looking that an error handler has left by longjmp.
 void put_back_left() noexcept {
   const Lock lock;
-  while (Pending* const left = table().looked_at) {
-    table().looked_at = left->next;
+  while (Pending* const left = table().in_hand) {
+    table().in_hand = left->next;
     add_to_freed(left);
   }
 }
@@ -235,7 +235,7 @@ Pending* acquire() noexcept {
 
 void release(Pending* pending) noexcept {
   pending->clear();
-  pending->is_claimed = pending->is_unpacked = pending->is_told = pending->is_persistent = false;
+  pending->is_claimed = pending->needs_no_unpacking = pending->is_told = pending->is_persistent = false;
   pending->frees_request = pending->is_settled = pending->goes_as_native = pending->is_started = false;
   pending->as_native = pending->of_program = nullptr;
   pending->claiming_thread = nullptr;
@@ -388,7 +388,7 @@ void forget_communicator(MPI_Comm communicator) noexcept {
   for (Pending* list : table().buckets) forget_in(list);
   forget_in(table().freed_receives.first);
   forget_in(table().freed_sends.first);
-  forget_in(table().looked_at);
+  forget_in(table().in_hand);
 }
 
 }  // namespace gapless::mpi::requests

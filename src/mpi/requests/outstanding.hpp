@@ -33,11 +33,7 @@ inline bool names_no_communicator(int error) noexcept {
 }
 
 /// Does a call that completes several requests say by that code that their statuses tell what has happened?
-inline bool tells_in_statuses(int code) noexcept {
-  int error_class = MPI_SUCCESS;
-  return code != MPI_SUCCESS && native.Error_class(code, &error_class) == MPI_SUCCESS &&
-         error_class == MPI_ERR_IN_STATUS;
-}
+inline bool tells_in_statuses(int code) noexcept { return code != MPI_SUCCESS && class_of(code) == MPI_ERR_IN_STATUS; }
 
 /// A place for one message, not yet outstanding. Null if there is no memory.
 Pending* acquire() noexcept;

@@ -38,54 +38,54 @@ bool Pending::has_arrived(const ReceivedStatus& status) noexcept {
 }
 
 void Pending::unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept {
-  if (is_unpacked || is_work()) return;
-  is_unpacked = true;
-  unpacked_code_ = MPI_SUCCESS;
-  unpacked_.reset();
+  if (needs_no_unpacking || is_work()) return;
+  needs_no_unpacking = true;
+  outcome_ = MPI_SUCCESS;
+  true_bytes_.reset();
   if (!complete_matched()) {
-    unpacked_code_ = raised_already;
+    outcome_ = raised_already;
     return;
   }
   if (matched_status_) status.take(*matched_status_);
   if (!has_arrived(status)) return;
   bool has_fetched = false;
   visit<Receiving>([&](auto& side) {
-    unpacked_code_ = side.unpack_in(batch, status, function);
+    outcome_ = side.unpack_in(batch, status, function);
     has_fetched = side.has_fetched();
   });
   visit<Exchange>([&](auto& both) {
-    if (both.in.takes_part()) unpacked_code_ = both.unpack_in(batch, status, function);
+    if (both.in.takes_part()) outcome_ = both.unpack_in(batch, status, function);
     has_fetched = both.in.has_fetched();
   });
-  if (unpacked_code_ == MPI_ERR_TYPE || has_fetched) unpacked_ = status.bytes();
+  if (outcome_ == MPI_ERR_TYPE || has_fetched) true_bytes_ = status.bytes();
 }
 
-void Pending::unpacked(transfer::Result result) noexcept {
+void Pending::batch_has_run(transfer::Result result) noexcept {
   visit<Receiving>([](auto& side) { side.note_unpacked(); });
   visit<Exchange>([](auto& both) { both.in.note_unpacked(); });
-  if (result != transfer::Result::ok && receives()) unpacked_code_ = transfer_failure(function, result);
+  if (result != transfer::Result::ok && receives()) outcome_ = transfer_failure(function, result);
 }
 
 int Pending::finish(ReceivedStatus& status) noexcept {
   if (auto* work = std::get_if<std::unique_ptr<Work>>(&side_)) {
-    if (!std::exchange(is_unpacked, true)) unpacked_code_ = (*work)->finish(status);
+    if (!std::exchange(needs_no_unpacking, true)) outcome_ = (*work)->finish(status);
     status.deliver();
-    return unpacked_code_;
+    return outcome_;
   }
-  if (!is_unpacked) {
+  if (!needs_no_unpacking) {
     transfer::Batch batch;
     unpack_in(batch, status);
-    unpacked(batch.run());
+    batch_has_run(batch.run());
   }
-  int code = unpacked_code_;
+  int code = outcome_;
   complete_header();
   visit<Sending>([&](auto& side) {
     const int sent = side.complete(function);
     if (code == MPI_SUCCESS) code = sent;
   });
   if (matched_status_) status.take(*matched_status_);
-  if (unpacked_ && has_arrived(status)) {
-    status.set_bytes(*unpacked_);
+  if (true_bytes_ && has_arrived(status)) {
+    status.set_bytes(*true_bytes_);
     visit<Receiving>([&](auto& side) {
       if (const auto* matched = side.matched())
         status.set_envelope(matched->status.MPI_SOURCE, matched->status.MPI_TAG);
@@ -147,14 +147,14 @@ void Pending::complete_alone() noexcept {
 void Pending::stop() noexcept {
   is_started = false;
   if (Partitions* message = partitions()) message->stop();
-  if (is_work()) is_unpacked = true;
+  if (is_work()) needs_no_unpacking = true;
 }
 
 void Pending::note_failure() noexcept {
   stop();
   if (!receives() && !is_work()) return;
-  is_unpacked = true;
-  unpacked_code_ = raised_already;
+  needs_no_unpacking = true;
+  outcome_ = raised_already;
 }
 
 void Pending::forget_outcome() noexcept {
@@ -162,8 +162,8 @@ void Pending::forget_outcome() noexcept {
   is_settled = is_told = is_started = false;
   matched_status_.reset();
   if (header_request != MPI_REQUEST_NULL) visit<Sending>([](auto& side) { side.forget_offer(); });
-  unpacked_code_ = MPI_SUCCESS;
-  unpacked_.reset();
+  outcome_ = MPI_SUCCESS;
+  true_bytes_.reset();
 }
 
 bool Pending::may_be_tried() noexcept {
@@ -175,7 +175,7 @@ bool Pending::may_be_tried() noexcept {
 }
 
 void Pending::start_in(transfer::Batch& batch) noexcept {
-  is_unpacked = false;
+  needs_no_unpacking = false;
   start_code_ = MPI_SUCCESS;
   const bool may_be_offered = header_request != MPI_REQUEST_NULL && transfer::host_way() != transfer::HostWay::packed;
   visit<Sending>([&](auto& side) {
@@ -230,8 +230,8 @@ int Pending::pack_alone() noexcept {
 
 void Pending::settle(int code) noexcept {
   is_settled = true;
-  is_unpacked = true;
-  unpacked_code_ = code;
+  needs_no_unpacking = true;
+  outcome_ = code;
 }
 
 }  // namespace gapless::mpi::requests

@@ -62,8 +62,8 @@ class Pending {
     side_.emplace<std::monostate>();
     error_object = {};
     matched_status_.reset();
-    unpacked_code_ = MPI_SUCCESS;
-    unpacked_.reset();
+    outcome_ = MPI_SUCCESS;
+    true_bytes_.reset();
   }
 
   /// Null unless the message is partitioned.
@@ -78,9 +78,9 @@ class Pending {
   /// Is this a receive into host memory that takes a while to unpack, and that is complete when its request is?
   bool is_unpacked_early() noexcept;
   /// The library has completed the request with that status: puts the unpacking of a message that arrived into the
-  /// batch. To be followed by the batch's run and unpacked(), which hands the batch's result on to finish().
+  /// batch. To be followed by the batch's run and batch_has_run(), which hands the batch's result on to finish().
   void unpack_in(transfer::Batch& batch, ReceivedStatus& status) noexcept;
-  void unpacked(transfer::Result result) noexcept;
+  void batch_has_run(transfer::Result result) noexcept;
   /// Unpacks the message unless that is done, and gives the program its status. MPI_SUCCESS, or the error that is to be
   /// raised. Calls that complete nothing may come here several times for one message.
   int finish(ReceivedStatus& status) noexcept;
@@ -171,9 +171,9 @@ class Pending {
   /// Among several threads: the one whose call has claimed the message, which no other call may look at meanwhile; else
   /// null.
   const void* claiming_thread = nullptr;
-  bool is_unpacked = false;  ///< the message has been seen to arrive
-  bool is_told = false;      ///< a handler has been called for the message's error
-  Pending* next = nullptr;   ///< in its list
+  bool needs_no_unpacking = false;  ///< is unpacked already, or has nothing to unpack
+  bool is_told = false;             ///< a handler has been called for the message's error
+  Pending* next = nullptr;          ///< in its list
 
  private:
   /// Is that the status of a message that has arrived?
@@ -191,8 +191,8 @@ class Pending {
   MPI_Request matched_request_ = MPI_REQUEST_NULL;  ///< of a message that a probe has matched, while it is received
   std::optional<MPI_Status> matched_status_;        ///< of the message, once it has been received
   int start_code_ = MPI_SUCCESS;
-  int unpacked_code_ = MPI_SUCCESS;      ///< how unpacking ended
-  std::optional<std::size_t> unpacked_;  ///< bytes, where the library says otherwise
+  int outcome_ = MPI_SUCCESS;              ///< how the message ended; where unpacking need not be done, why
+  std::optional<std::size_t> true_bytes_;  ///< bytes, where the library says otherwise
 
   std::variant<std::monostate, Sending<int>, Receiving<int>, Exchange<int>, Sending<MPI_Count>, Receiving<MPI_Count>,
                Exchange<MPI_Count>, std::unique_ptr<Partitions>, std::unique_ptr<Work>>

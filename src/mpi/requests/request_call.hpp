@@ -37,7 +37,9 @@ int place_under_request(requests::Pending* pending, MPI_Request* request, CallLi
   return code;
 }
 
-/// The call that makes a persistent request for the same message, where sends may be deferred.
+/// The call that makes a persistent request for the same message. A send that leaves later, or whose memory is needed
+/// beyond the call, is a persistent request of the library's, which gapless starts, and frees when it is complete
+/// (Pending::frees_request): the program has its handle at once.
 template <class Row>
 struct PersistentOf {
   static constexpr bool is_there = false;
@@ -253,7 +255,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   }
 
   /// Is packing to wait for the packing of other sends?
-  static bool may_wait(const Sides& mine) noexcept {
+  static bool is_to_be_deferred(const Sides& mine) noexcept {
     return mine.may_wait(requests::most_deferred_bytes) && requests::may_defer();
   }
 
@@ -325,7 +327,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     requests::Pending* pending = requests::acquire();
     if (pending == nullptr) return table::raise<Row>(MPI_ERR_NO_MEM, all);
     Sides& mine = make(pending, all);
-    decide_for(pending, mine, all);
+    weigh_and_offer(pending, mine, all);
     bool is_mistake = false;
     if constexpr (!sends) is_mistake = Base::take_message(all, mine, pending->error_object);
     int code = MPI_SUCCESS;
@@ -334,7 +336,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   }
 
   /// Weighs the sides, and offers the message of a send.
-  static void decide_for(requests::Pending* pending, Sides& mine, Tuple& all) {
+  static void weigh_and_offer(requests::Pending* pending, Sides& mine, Tuple& all) {
     if constexpr (receives) Base::name_source(all, in_of(mine));
     if constexpr (life == Life::once) mine.weigh_request();
     if constexpr (life == Life::persistent && receives) {
@@ -357,7 +359,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
   /// with `code`.
   static bool try_defer(requests::Pending* pending, Sides& mine, Tuple& all, int& code) {
     if constexpr (PersistentOf<Row>::is_there) {
-      if (may_wait(mine)) {
+      if (is_to_be_deferred(mine)) {
         if (mine.reserve(Row::name, code)) {
           Base::template substitute<side>(all, mine);
           code = defer(pending, all, mine.packed_size());
@@ -388,7 +390,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     const bool fails = !prepare(mine, code);
     const bool may_take_headers = may_be_offered(mine);
     if (!fails && (mine.takes_part() || may_be_stashed || may_take_headers)) {
-      code = start(pending, mine, all);
+      code = call_under_request(pending, mine, all);
       if constexpr (is_offered_when_started) {
         if (code == MPI_SUCCESS && may_take_headers && pending->is_persistent) {
           pending->prepare_headers(mine, Base::communicator(all),
@@ -460,7 +462,7 @@ struct RequestCall<Row, life, int (*)(Arguments...)> : MessageArguments<Row, Arg
     }
   }
 
-  static int start(requests::Pending* pending, Sides& mine, Tuple& all) noexcept {
+  static int call_under_request(requests::Pending* pending, Sides& mine, Tuple& all) noexcept {
     if constexpr (sends && receives) {
       Base::template substitute<RoleKind::send>(all, mine.out);
       Base::template substitute<RoleKind::receive>(all, mine.in);

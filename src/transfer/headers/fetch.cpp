@@ -45,26 +45,26 @@ void Fetch::release_others(const Header& header, WayKind taken) noexcept {
 
 Result Fetch::move(const Header& header, const Decision& decision, const Buffer& into, std::byte* landing,
                    Batch& batch) noexcept {
-  const bool lands = decision.goes_by_packed_memory;
+  const bool by_packed = decision.goes_by_packed_memory;
   const auto bytes = static_cast<std::size_t>(decision.bytes);
   switch (decision.way) {
     case WayKind::slots:
       if (const auto way = header.way<SlotsWay>())
-        return lands ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
+        return by_packed ? fetch_from_slots(header, *way, landing, bytes) : fetch_from_slots(header, *way, into, bytes);
       break;
     case WayKind::exported:
       if (const auto way = header.way<ExportedWay>())
-        return lands ? direct_.copy(header, *way, landing, bytes) : direct_.begin(header, *way, into, bytes, batch);
+        return by_packed ? direct_.copy(header, *way, landing, bytes) : direct_.begin(header, *way, into, bytes, batch);
       break;
     case WayKind::pulled:
       if (const auto way = header.way<PulledWay>())
-        return lands ? pull_.copy(header, *way, landing, bytes) : pull_.begin(header, *way, into, bytes, batch);
+        return by_packed ? pull_.copy(header, *way, landing, bytes) : pull_.begin(header, *way, into, bytes, batch);
       break;
     case WayKind::fabric:
       if (const auto way = header.way<FabricWay>()) {
         // A fabric moves all bytes of the message, also those of a last element that is not whole.
         if (way->offer.blocks.bytes != header.bytes()) break;
-        if (!lands) return rdma::fetch_by_fabric(*way, into);
+        if (!by_packed) return rdma::fetch_by_fabric(*way, into);
         const Result result = fabric_.begin(*way, into, bytes, batch);
         return fabric_.is_there() ? result : rdma::fetch_by_fabric(*way, landing);
       }

@@ -47,7 +47,6 @@ class Header {
   Header(const Nonce& nonce, std::uint64_t bytes, std::int32_t sender) noexcept
       : begin_(nonce), bytes_(bytes), sender_(sender), end_(nonce) {}
 
-  bool has(const Nonce& nonce) const noexcept { return begin_ == nonce && end_ == nonce; }
   /// The packed bytes of the message.
   std::uint64_t bytes() const noexcept { return bytes_; }
   /// The process that sends.

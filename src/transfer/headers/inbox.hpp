@@ -105,7 +105,7 @@ struct InboxHead {
   std::atomic<bool> has_ended;                        ///< the process receives nothing more
   std::atomic<bool> is_called;                        ///< a peer would send headers: transfer/headers/attention.hpp
   std::atomic<bool> is_attentive;                     ///< the process looks at all that it receives
-  std::atomic<bool> lands_on_gpu;                     ///< the last message too long for slots has gone into GPU memory
+  std::atomic<bool> takes_long_on_gpu;                ///< the last message too long for slots has gone into GPU memory
   alignas(64) std::atomic<std::uint64_t> free_slots;  ///< a bit each
   alignas(64) std::atomic<std::uint32_t> next;        ///< the slot that the next message begins to look at
   alignas(64) std::atomic<bool> are_slots_short;      ///< a sender has found few or none

@@ -48,11 +48,11 @@ bool Offers::secure_fabric(const Buffer& buffer, Inbox& inbox) noexcept {
   return false;
 }
 
-void Offers::release() noexcept {
-  slots_.release();
-  direct_.release();
-  pull_.release();
-  if (fabric_) fabric_->release();
+void Offers::hand_over() noexcept {
+  slots_.hand_over();
+  direct_.hand_over();
+  pull_.hand_over();
+  if (fabric_) fabric_->hand_over();
 }
 
 bool Offers::is_under_way() noexcept {

@@ -28,7 +28,7 @@ struct SentHeader : Header {
   std::byte last{};
 };
 
-/// One message. The destructor of a message that is not released takes every offer back.
+/// One message. The destructor of a message that is not handed over takes every offer back.
 class Offers {
  public:
   /// Offers the ways by which the buffer can go to the process of the inbox, on this node. False where there is no way,
@@ -48,7 +48,7 @@ class Offers {
   }
   /// To be called when the header has been sent: the offers are the receiver's from now on. Packs the bytes that are
   /// not packed yet.
-  void release() noexcept;
+  void hand_over() noexcept;
 
   /// Is anything left to pack_in()?
   bool is_to_be_prepared() const noexcept { return direct_.is_to_be_packed() || pull_.is_to_be_awaited(); }

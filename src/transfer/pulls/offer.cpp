@@ -66,7 +66,7 @@ bool is_chosen(const Buffer& buffer, model::Pair pair) noexcept {
 
 PullOffer::~PullOffer() {
   if (words_ == nullptr) return;
-  if (is_released_) {
+  if (is_handed_over_) {
     static_cast<void>(complete_alone());
   } else {
     withdraw();
@@ -187,7 +187,7 @@ void PullOffer::copy_out() noexcept {
   const auto way = told.way<ExportedWay>();
   std::memcpy(words_->copy.data(), &*way, sizeof *way);
   words_->state.store(State::copied, std::memory_order_release);
-  copied_->release();
+  copied_->hand_over();
   copied_out.fetch_add(1, std::memory_order_relaxed);
   inbox_->pulls_put_off.begin();
 }

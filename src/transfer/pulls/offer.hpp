@@ -34,8 +34,8 @@ struct PulledWay : StridedMessage {
   std::uint32_t words = 0;  ///< their number there
 };
 
-/// One message on its sender's side. The destructor of a released message waits until the program's memory is not
-/// needed any more.
+/// One message on its sender's side. The destructor of a message that is handed over waits until the program's memory
+/// is not needed any more.
 class PullOffer {
  public:
   PullOffer() noexcept = default;
@@ -47,8 +47,8 @@ class PullOffer {
   /// another way is sooner.
   ///
   /// The peer may read the memory once the program's default stream has done its work. secure() waits for the stream,
-  /// but for two cases: await_in() or await() waits for a message of at most `awaited_later` bytes, and release() waits
-  /// where the stream had nothing to do when asked last.
+  /// but for two cases: await_in() or await() waits for a message of at most `awaited_later` bytes, and hand_over()
+  /// waits where the stream had nothing to do when asked last.
   bool secure(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later, headers::Header& header) noexcept;
   /// As secure(), for a message that secure() has just put off, and that there is no room to pack.
   bool secure_put_off(const Buffer& buffer, headers::Inbox& inbox, std::size_t awaited_later,
@@ -59,21 +59,21 @@ class PullOffer {
   bool is_to_be_awaited() const noexcept { return is_to_be_awaited_; }
   void await_in(Batch& batch) noexcept;
   Result await() noexcept;
-  /// Does what release() would do for the default stream. To be called before the header is sent by a call that waits
+  /// Does what hand_over() would do for the default stream. To be called before the header is sent by a call that waits
   /// for the receiver.
   void offer_now() noexcept;
   /// The header has been sent.
-  void release() noexcept {
+  void hand_over() noexcept {
     offer_now();
-    is_released_ = true;
+    is_handed_over_ = true;
   }
   void withdraw() noexcept;
 
   bool is_there() const noexcept { return words_ != nullptr; }
   double predicted_ns() const noexcept;
 
-  // The functions below take a released message, and return ok or a failure once the program's memory is not needed any
-  // more.
+  // The functions below take a message that is handed over, and return ok or a failure once the program's memory is not
+  // needed any more.
 
   /// Goes on without waiting for the receiver; under_way while the memory is needed.
   Result poll() noexcept;
@@ -102,7 +102,7 @@ class PullOffer {
   schemes::DirectOffer room_;               ///< kept for a copy, should nobody fetch the message
   schemes::DirectOffer copy_;               ///< a copy in more room, where there is some
   schemes::DirectOffer* copied_ = nullptr;  ///< what has been copied out: room_ or copy_
-  bool is_put_off_ = false, is_to_be_awaited_ = false, is_to_be_offered_ = false, is_released_ = false;
+  bool is_put_off_ = false, is_to_be_awaited_ = false, is_to_be_offered_ = false, is_handed_over_ = false;
   bool is_over_ = false;
   Result result_ = Result::ok;
   Clock::time_point begun_{};

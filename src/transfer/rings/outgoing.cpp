@@ -26,12 +26,15 @@ namespace gapless::transfer::rings {
 using Clock = std::chrono::steady_clock;
 using headers::RingWords;
 
+/// A place is free; taken, by begin(); started, once the header leaves; over, when the receiver needs the ring no more,
+/// which is then given back; and free again when the owner lets go. An owner that lets go of a message that is not over
+/// leaves the place detached: the end of the message frees it.
 class Outgoing {
  public:
   std::mutex mutex;                     ///< guards all below; the thread that holds the mutex drives
-  std::atomic<bool> is_there{false};    ///< is the place taken? Also read without the mutex
+  std::atomic<bool> is_taken{false};    ///< also read without the mutex
   std::atomic<bool> is_started{false};  ///< has start() been called? Also read without the mutex
-  bool is_detached = false;             ///< has no owner: the place is freed when the message is over
+  bool is_detached = false;             ///< has no owner
   bool is_over = false;                 ///< the receiver does not need the ring any more
   Result result = Result::ok;
 
@@ -43,9 +46,11 @@ class Outgoing {
   Sections sections;
   layout::LayoutPointer layout;  ///< kept here, for the program may free its datatype
   PoolBuffer copy;               ///< of a message that is copied out: all that had not been packed
-  PoolBuffer reserved;           ///< for the copy of a message in host memory; untouched until then
-  pack::Job rest{};              ///< the whole message; copy_out() derives its job from this one
-  int device = no_gpu;           ///< the GPU that packs
+  /// For the copy of a message in host memory; untouched until then. The owner lets go of a reserved buffer, so that
+  /// the helper never puts one into its own pools.
+  PoolBuffer reserved;
+  pack::Job rest{};     ///< the whole message; copy_out() derives its job from this one
+  int device = no_gpu;  ///< the GPU that packs
   std::uint64_t context = 0;
   Clock::time_point begun, looked_for;
 
@@ -60,8 +65,8 @@ class Outgoing {
   bool copy_out() noexcept;
   bool is_on_gpu() const noexcept { return device != no_gpu; }
   int rank() const noexcept { return receiver->speaker().rank; }  ///< the receiver's
-  void end() noexcept;
-  void free() noexcept;
+  void give_ring_back() noexcept;
+  void give_place_back() noexcept;
 
  private:
   void pack() noexcept;
@@ -146,10 +151,10 @@ void Service::stop() noexcept {
 
 Outgoing* Service::take(std::unique_lock<std::mutex>& lock) noexcept {
   for (Outgoing& each : places) {
-    if (each.is_there.load(std::memory_order_relaxed)) continue;
+    if (each.is_taken.load(std::memory_order_relaxed)) continue;
     std::unique_lock mine(each.mutex, std::try_to_lock);
-    if (!mine || each.is_there) continue;
-    each.is_there = true;
+    if (!mine || each.is_taken) continue;
+    each.is_taken = true;
     lock = std::move(mine);
     return &each;
   }
@@ -167,7 +172,7 @@ void Service::drive() noexcept {
   for (Outgoing& each : places) {
     if (!each.is_started.load(std::memory_order_relaxed)) continue;
     const std::unique_lock lock(each.mutex, std::try_to_lock);
-    if (lock && each.is_there && each.is_started) each.drive();
+    if (lock && each.is_taken && each.is_started) each.drive();
   }
 }
 
@@ -184,7 +189,8 @@ void Service::work() noexcept {
     drive();
     helpers_looks.fetch_add(1, std::memory_order_relaxed);
     const auto now = Clock::now();
-    if (seen != std::exchange(seen, moves_.load(std::memory_order_relaxed))) last_move = now;
+    const std::uint64_t seen_before = std::exchange(seen, moves_.load(std::memory_order_relaxed));
+    if (seen != seen_before) last_move = now;
     const auto pause = std::clamp((now - last_move) / 16, least_pause, longest_pause);
     if (pause == least_pause) std::this_thread::sleep_for(pause);
     lock.lock();
@@ -203,7 +209,7 @@ void Outgoing::drive() noexcept {
   const bool is_fetched = fetched() == sections.total();
   // A message that has been copied out does not speak for its receiver, which has let the sender wait.
   if (is_fetched && !is_on_gpu() && !copy) receiver->rings_put_off.end();
-  if (is_fetched || !is_receiver_there()) end();
+  if (is_fetched || !is_receiver_there()) give_ring_back();
 }
 
 /// Packs sections as long as the ring has room.
@@ -255,6 +261,7 @@ bool Outgoing::copy_out() noexcept try {
   if (packed != Result::ok) return false;
   const bool is_ring_on_gpu = pool->kind() == device::MemoryKind::device;
   const pack::Reach reads = reach_of(pack::Direction::unpack, memory.kind());
+  // Byte k of the packed message lies at origin + k.
   void* const origin =
       reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(memory.data()) - static_cast<std::uintptr_t>(from));
   sections.move_to(*contiguous, origin, is_ring_on_gpu ? reads : pack::Reach::beyond);
@@ -266,7 +273,7 @@ bool Outgoing::copy_out() noexcept try {
   return false;
 }
 
-void Outgoing::end() noexcept {
+void Outgoing::give_ring_back() noexcept {
   is_over = true;
   layout.reset();
   pool->give_back(run);
@@ -274,13 +281,13 @@ void Outgoing::end() noexcept {
     copy = {};
     if (is_helper) drain_pools_of_thread();
   }
-  if (is_detached) free();
+  if (is_detached) give_place_back();
 }
 
-void Outgoing::free() noexcept {
+void Outgoing::give_place_back() noexcept {
   if (is_started) service().ended();
   is_started = is_detached = false;
-  is_there = false;
+  is_taken = false;
 }
 
 namespace {
@@ -339,7 +346,7 @@ OwnedOutgoing begin(const Buffer& buffer, headers::Inbox& receiver, headers::Exp
   mine->device = device;
   mine->rest = buffer.job(pack::Direction::pack, 0, buffer.size(), pool.data(mine->run));
   const pack::Reach reach = reach_of(pack::Direction::pack, pool.kind());
-  const bool is_read_by_cpu = !receiver.head().lands_on_gpu.load(std::memory_order_relaxed);
+  const bool is_read_by_cpu = !receiver.head().takes_long_on_gpu.load(std::memory_order_relaxed);
   mine->sections =
       Sections(mine->rest, mine->ring, mine->device, reach, is_read_by_cpu ? filling_of(receiver) : nullptr);
   mine->reserved = std::move(reserved);
@@ -365,9 +372,9 @@ void withdraw(OwnedOutgoing& outgoing) noexcept {
   if (outgoing == nullptr) return;
   Outgoing& withdrawn = *outgoing.release();
   const std::lock_guard lock(withdrawn.mutex);
-  if (!withdrawn.is_over) withdrawn.end();
+  if (!withdrawn.is_over) withdrawn.give_ring_back();
   withdrawn.reserved = {};
-  withdrawn.free();
+  withdrawn.give_place_back();
 }
 
 Result complete_alone(Outgoing& outgoing) noexcept {
@@ -406,7 +413,7 @@ void EndOutgoing::operator()(Outgoing* outgoing) const noexcept {
   const std::lock_guard lock(outgoing->mutex);
   outgoing->reserved = {};
   if (outgoing->is_over) {
-    outgoing->free();
+    outgoing->give_place_back();
   } else {
     outgoing->is_detached = true;
   }
@@ -422,9 +429,9 @@ void drain(bool (*has_ended)(int rank)) noexcept {
     for (bool goes_on = true; goes_on;) {
       {
         const std::lock_guard lock(each.mutex);
-        if (each.is_there && each.is_started) each.drive();
-        goes_on = each.is_there && each.is_started && !has_ended(each.rank());
-        if (each.is_detached && !goes_on) each.end();
+        if (each.is_taken && each.is_started) each.drive();
+        goes_on = each.is_taken && each.is_started && !has_ended(each.rank());
+        if (each.is_detached && !goes_on) each.give_ring_back();
       }
       if (goes_on) ::sched_yield();
     }

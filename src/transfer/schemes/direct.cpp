@@ -91,7 +91,7 @@ bool DirectOffer::secure_from_host(const Buffer& buffer, Inbox& inbox, headers::
   if (answer.kind != headers::Answer::Kind::accepted) return false;
   pair_ = model::Pair::same_node;
   // Between two CPUs a ring is to stay in their caches, however long the message is.
-  const bool is_for_gpu = inbox.head().lands_on_gpu.load(std::memory_order_relaxed);
+  const bool is_for_gpu = inbox.head().takes_long_on_gpu.load(std::memory_order_relaxed);
   const std::size_t bytes = is_for_gpu ? static_cast<std::size_t>(buffer.size()) : 0;
   return secure_ring(buffer, inbox, pool, section_on_host(gpu_tuning.shortest_section_by_cpu, bytes, pool.room()),
                      header);
@@ -168,10 +168,10 @@ void DirectOffer::pack() noexcept {
   if (ring_ != nullptr && !std::exchange(is_packing_, true)) rings::start(*ring_);
 }
 
-void DirectOffer::release() noexcept {
+void DirectOffer::hand_over() noexcept {
   if (ring_ == nullptr && pool_ == nullptr) return;
   pack();
-  is_released_ = true;
+  is_handed_over_ = true;
   pool_ = nullptr;
   const auto bytes = static_cast<std::size_t>(buffer_.size());
   record(Scheme::direct, bytes);
@@ -179,7 +179,7 @@ void DirectOffer::release() noexcept {
 }
 
 void DirectOffer::withdraw() noexcept {
-  if (!is_released_) rings::withdraw(ring_);
+  if (!is_handed_over_) rings::withdraw(ring_);
   if (pool_ == nullptr) return;
   pool_->give_back(run_);
   pool_ = nullptr;

@@ -62,7 +62,7 @@ class DirectOffer {
   void pack_in(Batch& batch) noexcept;
   Result pack_alone() noexcept;
   /// To be called when the header has been sent: the receiver lets go of the segments from now on.
-  void release() noexcept;
+  void hand_over() noexcept;
   void withdraw() noexcept;
   /// The predicted time of the whole message, in nanoseconds. Precondition: the message is offered.
   double predicted_ns() const noexcept;
@@ -85,7 +85,7 @@ class DirectOffer {
                    headers::Header& header) noexcept;
 
   rings::OwnedOutgoing ring_;
-  bool is_packing_ = false, is_packed_ = false, is_released_ = false;
+  bool is_packing_ = false, is_packed_ = false, is_handed_over_ = false;
   headers::ExportedPool* pool_ = nullptr;
   headers::SegmentRun run_;
   Buffer buffer_{};

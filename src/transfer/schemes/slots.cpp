@@ -152,7 +152,7 @@ void SlotsOffer::pack() noexcept {
   }
 }
 
-void SlotsOffer::release() noexcept {
+void SlotsOffer::hand_over() noexcept {
   if (inbox_ == nullptr) return;
   pack();
   inbox_ = nullptr;

@@ -41,7 +41,7 @@ class SlotsOffer {
   /// Packs the bytes that are not packed yet.
   void pack() noexcept;
   /// To be called when the header has been sent: the slots are the receiver's from now on. Packs the rest.
-  void release() noexcept;
+  void hand_over() noexcept;
   void withdraw() noexcept;
 
   explicit operator bool() const noexcept { return inbox_ != nullptr; }

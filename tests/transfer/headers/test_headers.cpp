@@ -46,8 +46,9 @@ TEST(Header, TellsWhatItWasMadeOf) {
   std::memcpy(bytes, &header, sizeof header);
   Header arrived;
   std::memcpy(&arrived, bytes, sizeof arrived);
-  EXPECT_TRUE(arrived.has(nonce(5)));
-  EXPECT_FALSE(arrived.has(nonce(6)));
+  const headers::Nonce expected = nonce(5);
+  EXPECT_EQ(0, std::memcmp(bytes, expected.data(), expected.size()));
+  EXPECT_EQ(0, std::memcmp(bytes + Header::size - expected.size(), expected.data(), expected.size()));
   EXPECT_EQ(123'456u, arrived.bytes());
   EXPECT_EQ(77, arrived.sender());
   const auto way = arrived.way<SlotsWay>();
@@ -183,7 +184,7 @@ TEST_F(Slots, AreFreeAgainIfTheOfferEndsUnreleased) {
 TEST_F(Slots, AreTheReceiversOnceReleased) {
   SlotsOffer offer;
   ASSERT_TRUE(secure(offer, 100'000));
-  offer.release();
+  offer.hand_over();
   EXPECT_FALSE(offer);
   EXPECT_EQ(60, free_slots());
 }
@@ -319,7 +320,7 @@ TEST_F(Slots, OfASenderThatHasEndedAreNotWaitedFor) {
   EXPECT_EQ(Result::peer_failed, schemes::fetch_from_slots(header_, *way, received.data(), bytes));
   offer.pack();
   EXPECT_EQ(Result::ok, schemes::fetch_from_slots(header_, *way, received.data(), bytes));
-  offer.release();
+  offer.hand_over();
 }
 
 /// What arrives proves that what the same sender has sent before it, of the same envelope, has been matched.
@@ -330,7 +331,7 @@ TEST_F(Slots, AreTakenBackWhenTheyAreLost) {
     SlotsOffer offer;
     header_ = Header(nonce(1), 2000, 1);
     EXPECT_TRUE(offer.secure(buffer(2000), inbox_, header_, envelope));
-    offer.release();
+    offer.hand_over();
     return header_.way<SlotsWay>()->slots[0];
   };
   const auto take = [&](unsigned slot) {

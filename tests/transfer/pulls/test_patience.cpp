@@ -52,9 +52,9 @@ class Patience : public tests::StridedMessage {
 TEST_F(Patience, BeginsWhenTheSenderWaitsAndIsForAllMessagesTogether) {
   PullOffer first, second;
   ASSERT_TRUE(offers(first));
-  first.release();
+  first.hand_over();
   ASSERT_TRUE(offers(second));
-  second.release();
+  second.hand_over();
   let_it_run_out();
   const std::uint64_t before = gapless_pulls_copied_out();
   EXPECT_EQ(Result::under_way, first.poll());
@@ -81,9 +81,9 @@ TEST_F(Patience, BeginsAgainWithEachMessageThatTheReceiverFetches) {
   headers::Header header = new_header();
   PullOffer first, second;
   ASSERT_TRUE(first.secure(buffer(out_), headers::own_inbox(), 0, header));
-  first.release();
+  first.hand_over();
   ASSERT_TRUE(offers(second));
-  second.release();
+  second.hand_over();
   const std::uint64_t before = gapless_pulls_copied_out();
   EXPECT_EQ(Result::under_way, first.poll());
   let_it_run_out();

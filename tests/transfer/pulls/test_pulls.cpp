@@ -57,7 +57,7 @@ class Pulls : public tests::StridedMessage {
   /// Its header has been sent. `is_copied`: nobody has come for it, and it lies packed.
   void send(PullOffer& offer, Header& header, bool is_copied) {
     ASSERT_TRUE(offers(offer, header));
-    offer.release();
+    offer.hand_over();
     if (is_copied) {
       EXPECT_EQ(Result::ok, offer.complete_alone());
     }
@@ -116,7 +116,7 @@ TEST_F(Pulls, AreReadWhereTheyLieByOneLaunch) {
   ASSERT_TRUE(offers(offer, header));
   const auto way = header.way<PulledWay>();
   ASSERT_TRUE(way);
-  offer.release();
+  offer.hand_over();
   EXPECT_EQ(Result::under_way, offer.poll());
   gpu_.reset_counts();
   EXPECT_EQ(Result::ok, fetch(header, *way));
@@ -146,7 +146,7 @@ TEST_F(Pulls, AreOfferedBehindTheirHeaderWhereTheStreamWasIdle) {
   EXPECT_EQ(headers::PullWords::State::awaiting, state.load());
   Result result = Result::under_way;
   std::thread receiver([&] { result = fetch(header, *way); });
-  offer.release();
+  offer.hand_over();
   receiver.join();
   EXPECT_EQ(Result::ok, result);
   EXPECT_EQ(Result::ok, offer.wait());
@@ -171,7 +171,7 @@ TEST_F(Pulls, OfAStreamThatFailsAreErrorsOnBothSides) {
   device::runtime()->copy(out_, in_, beyond, 0, nullptr);
   PullOffer offer;
   ASSERT_TRUE(offers(offer, header));
-  offer.release();
+  offer.hand_over();
   EXPECT_EQ(Result::device_failed, offer.wait());
   EXPECT_EQ(Result::peer_failed, fetch(header, *header.way<PulledWay>()));
 }
@@ -180,7 +180,7 @@ TEST_F(Pulls, OfWhichLessIsWanted) {
   PullOffer offer;
   Header header;
   ASSERT_TRUE(offers(offer, header));
-  offer.release();
+  offer.hand_over();
   EXPECT_EQ(Result::ok, fetch(header, *header.way<PulledWay>(), 4711));
   EXPECT_EQ(Result::ok, offer.wait());
   expect_arrived(4711);
@@ -190,7 +190,7 @@ TEST_F(Pulls, ThatNobodyFetchesAreCopiedOut) {
   PullOffer offer;
   Header header;
   ASSERT_TRUE(offers(offer, header));
-  offer.release();
+  offer.hand_over();
   EXPECT_EQ(Result::ok, offer.complete_alone());
   const Bytes others(extent(), 0xaa);
   gpu_.write(out_, others.data(), others.size());  // the program has its memory back
@@ -204,7 +204,7 @@ TEST_F(Pulls, ThatNobodyFetchesAreCopiedOutThroughTheRoomKeptForThem) {
   PullOffer offer;
   Header header;
   ASSERT_TRUE(offers(offer, header));
-  offer.release();
+  offer.hand_over();
   std::vector<headers::SegmentRun> others;
   for (auto run = pool.take(1); run.count != 0; run = pool.take(1)) others.push_back(run);
   PullOffer without_room;
@@ -228,7 +228,7 @@ TEST_F(Pulls, GiveBackTheRoomKeptForThem) {
       offer.withdraw();
       continue;
     }
-    offer.release();
+    offer.hand_over();
     EXPECT_EQ(Result::ok, times == 1 ? fetch(header, *header.way<PulledWay>()) : offer.complete_alone());
     if (times == 2) release_pulled(header, *header.way<PulledWay>());
     EXPECT_EQ(Result::ok, offer.wait());
@@ -242,7 +242,7 @@ TEST_F(Pulls, ThatCannotBeCopiedOutEndForBoth) {
   PullOffer offer;
   Header header;
   ASSERT_TRUE(offers(offer, header));
-  offer.release();
+  offer.hand_over();
   gpu_.fail("run", 0, -1);
   EXPECT_NE(Result::ok, offer.complete_alone());
   gpu_.fail("run", 0, 0);
@@ -323,7 +323,7 @@ TEST_F(Pulls, OfSendersThatLieAreErrorsOfTheReceiver) {
     ASSERT_TRUE(offers(offer, header));
     PulledWay way = *header.way<PulledWay>();
     lies[k](way);
-    offer.release();
+    offer.hand_over();
     EXPECT_EQ(Result::peer_failed, fetch(header, way)) << k;
     EXPECT_EQ(Result::ok, offer.wait()) << k;
   }
@@ -341,7 +341,7 @@ TEST_F(Pulls, WithoutMemoryOnTheWayFail) {
   PullOffer offer;
   Header header;
   ASSERT_TRUE(offers(offer, header));
-  offer.release();
+  offer.hand_over();
   drain_pools();
   gpu_.fail("allocate", 0, -1);
   EXPECT_EQ(Result::out_of_memory, fetch(header, *header.way<PulledWay>(), 4711));
@@ -353,7 +353,7 @@ TEST_F(Pulls, ThatAGpuCannotReadFail) {
   PullOffer offer;
   Header header;
   ASSERT_TRUE(offers(offer, header));
-  offer.release();
+  offer.hand_over();
   gpu_.fail("run", 0, 1);
   EXPECT_EQ(Result::device_failed, fetch(header, *header.way<PulledWay>()));
   EXPECT_EQ(Result::ok, offer.wait());

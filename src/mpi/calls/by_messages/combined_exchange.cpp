@@ -345,13 +345,8 @@ class CombinedExchange {
   /// to send.
   template <class Poll>
   static Result wait_for(Poll poll) noexcept {
-    constexpr unsigned looks = 16;  // take about as long as the library's progress
-    Result result = poll();
-    for (unsigned times = 1; result == Result::under_way; ++times, result = poll()) {
-      if (times % looks != 0) continue;
-      runtime::make_progress();
-      ::sched_yield();
-    }
+    Result result = Result::under_way;
+    runtime::make_progress_until([&] { return (result = poll()) != Result::under_way; });
     return result;
   }
 

@@ -38,6 +38,15 @@ inline constexpr std::size_t long_to_unpack = 4096;
 /// until a peer has called for this process's attention (transfer/headers/attention.hpp).
 enum class Looks : std::uint8_t { always, once_called };
 
+/// What a receive is, the member that is set, and where a header lands:
+///
+///   packed              message_                     in the packed bytes
+///   contiguous, looks   landing_                     in the program's memory
+///   scattered           scattered_                   over the program's blocks; gathered into scratch_
+///   opaque              opaque_, landing_            in the bytes that the library unpacks later
+///   put back            matched_, scratch_ if short  in scratch_, else as above
+///   unattended          unattended_                  nowhere: peers send no headers meanwhile
+///   the library's own   none                         nowhere: too short for a header
 template <class Count>
 class Receiving : public Side<Count> {
   using Base = Side<Count>;
@@ -213,8 +222,8 @@ class Receiving : public Side<Count> {
     if (received > room()) return raised_already;
     if (is_opaque()) opaque_.note_arrived(received);
     if (packs()) packed_type_->join(memory(), received);
-    if (has_header(received)) return fetch(batch, status, function);
-    note_landing(received);
+    if (has_header(received)) return fetch_landed(batch, status, function);
+    note_long_landing(received);
     if (!packs() && !lands_as_bytes_) return MPI_SUCCESS;
     const std::size_t whole = bytes_to_unpack(received);
     if (packs()) message_->finish_in(batch, whole);
@@ -258,7 +267,7 @@ class Receiving : public Side<Count> {
 
   void unpack_from_packed() noexcept { message_.emplace(user_.buffer, side, transfer::Scheme::packed); }
 
-  /// How many bytes fit.
+  /// How many bytes fit. The library's bytes of an opaque datatype are as many as the message may have.
   std::size_t room() const noexcept { return user_.is_described() ? described_size() : opaque_.size(); }
   /// Where a header would be.
   void* landing() noexcept {
@@ -345,28 +354,28 @@ class Receiving : public Side<Count> {
       const bool is_header = transfer::headers::is_header(landing(), header_bytes);
       Scattered::note(is_header);
       if (is_header) static_cast<void>(transfer::scatter(user_.buffer, nothing));
-      code = is_header ? fetch(batch, status, function) : int{MPI_SUCCESS};
+      code = is_header ? fetch_landed(batch, status, function) : int{MPI_SUCCESS};
     }
     scratch_.reset();
     return code;
   }
 
   /// Notes for senders of long messages whether the last one has gone into GPU memory.
-  void note_landing(std::size_t bytes) const noexcept {
+  void note_long_landing(std::size_t bytes) const noexcept {
     if (bytes <= transfer::schemes::most_slots_bytes || !transfer::headers::is_listening()) return;
-    auto& lands_on_gpu = transfer::headers::own_inbox().head().lands_on_gpu;
-    if (lands_on_gpu.load(std::memory_order_relaxed) != user_.is_gpu_memory())
-      lands_on_gpu.store(user_.is_gpu_memory(), std::memory_order_relaxed);
+    auto& takes_on_gpu = transfer::headers::own_inbox().head().takes_long_on_gpu;
+    if (takes_on_gpu.load(std::memory_order_relaxed) != user_.is_gpu_memory())
+      takes_on_gpu.store(user_.is_gpu_memory(), std::memory_order_relaxed);
   }
 
   /// Fetches the message of a header that has landed. MPI_SUCCESS, or the error that is to be raised.
-  int fetch(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
+  int fetch_landed(transfer::Batch& batch, ReceivedStatus& status, const char* function) noexcept {
     has_fetched_ = true;
     const transfer::headers::Header header = take_header();
-    note_landing(header.bytes());
+    note_long_landing(header.bytes());
     const std::size_t whole = header.bytes() <= room() ? bytes_to_unpack(header.bytes()) : 0;
     const transfer::headers::Decision decision = decide(header, whole);
-    const int code = fetch(batch, header, decision, function);
+    const int code = fetch_by(batch, header, decision, function);
     status.set_bytes(decision.outcome == transfer::headers::Outcome::truncated ? room() : decision.bytes);
     if (is_opaque()) opaque_.note_arrived(code == MPI_SUCCESS ? decision.bytes : 0);
     return code;
@@ -375,7 +384,7 @@ class Receiving : public Side<Count> {
   int fetch_unseen(const char* function) noexcept {
     const transfer::headers::Header header = take_header();
     transfer::Batch batch;
-    const int code = fetch(batch, header, decide(header, header.bytes()), function);
+    const int code = fetch_by(batch, header, decide(header, header.bytes()), function);
     if (is_opaque()) opaque_.note_arrived(code == MPI_SUCCESS ? header.bytes() : 0);
     const transfer::Result unpacked = batch.run();
     note_unpacked();
@@ -386,22 +395,22 @@ class Receiving : public Side<Count> {
   int refuse(ReceivedStatus& status, const char* function) noexcept {
     if (transfer::headers::is_header(landing(), header_bytes)) {
       transfer::Batch nothing;
-      release(take_header(), nothing, function);
+      refuse_offer(take_header(), nothing, function);
     }
     has_fetched_ = true;
     status.set_bytes(room());
     return truncated_message();
   }
   /// Ends the offer of a header whose message is not fetched.
-  void release(const transfer::headers::Header& header, transfer::Batch& batch, const char* function) noexcept {
-    static_cast<void>(fetch(batch, header, {.outcome = transfer::headers::Outcome::truncated}, function));
+  void refuse_offer(const transfer::headers::Header& header, transfer::Batch& batch, const char* function) noexcept {
+    static_cast<void>(fetch_by(batch, header, {.outcome = transfer::headers::Outcome::truncated}, function));
   }
   /// Gets memory for packed bytes of a header's message. Without memory the offer ends.
   bool reserve_packed(std::optional<transfer::Operation>& packed, const transfer::headers::Header& header,
                       transfer::Batch& batch, const char* function) noexcept {
     if (packed->reserve() == transfer::Result::ok) return true;
     packed.reset();
-    release(header, batch, function);
+    refuse_offer(header, batch, function);
     return false;
   }
   transfer::headers::Decision decide(const transfer::headers::Header& header, std::size_t whole) const noexcept {
@@ -411,8 +420,9 @@ class Receiving : public Side<Count> {
                                       .is_on_gpu = !user_.buffer.location.is_cpu_addressable(),
                                       .ways = transfer::headers::ways_of_receiver()});
   }
-  int fetch(transfer::Batch& batch, const transfer::headers::Header& header,
-            const transfer::headers::Decision& decision, const char* function) noexcept {
+  /// Moves the message as decided.
+  int fetch_by(transfer::Batch& batch, const transfer::headers::Header& header,
+               const transfer::headers::Decision& decision, const char* function) noexcept {
     if (scattered_ && decision.goes_by_packed_memory) {
       // The GPU that unpacks does not reach the program's memory.
       unpack_from_packed();
@@ -482,7 +492,9 @@ class Receiving : public Side<Count> {
   }
 
   std::optional<transfer::headers::Fetch> fetch_;
-  std::optional<std::array<std::byte, header_bytes>> scratch_;  ///< for a header that has no other place
+  /// For a header that has no other place: of a message that was put back, which stays; else a copy, out of GPU memory
+  /// or gathered from scattered blocks, until the header is taken.
+  std::optional<std::array<std::byte, header_bytes>> scratch_;
   std::optional<transfer::Operation> beside_;  ///< packed bytes on the host, of a receive that has none there
   std::byte* landing_ = nullptr;               ///< of a receive that is not packed and may take a header
   std::optional<headers::Matched> matched_;

@@ -2,8 +2,6 @@
 // header by which the receiver fetches the message.
 #pragma once
 
-#include <sched.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -113,11 +111,13 @@ class Sending : public Side<Count> {
     constexpr std::size_t any = std::numeric_limits<std::size_t>::max();
     return listener.inbox != nullptr && offer_in_node(listener, tag, true, {any, any});
   }
-  /// To be called when the message that offer_started() has offered is complete.
+  /// To be called when the message that offer_started() has offered is complete, and for a message whose header does
+  /// not leave: what is offered is withdrawn.
   void forget_offer() noexcept { offer_.reset(); }
-  /// To be called when the library has taken the header that offer() has put in the message's place.
+  /// To be called when the library has taken the header that offer() has put in the message's place. Packs what is not
+  /// packed yet, while the header is on its way.
   void sent() noexcept {
-    if (offer_) offer_->release();
+    if (offer_) offer_->hand_over();
   }
   /// Does a header go in the message's place?
   bool is_by_header() const noexcept { return offer_.has_value(); }
@@ -127,12 +127,7 @@ class Sending : public Side<Count> {
   /// Waits until the message does not need its memory any more. MPI_SUCCESS, or the error that is to be raised. The
   /// library makes progress meanwhile, because the receiver may wait for another message of this process.
   int complete(const char* function) noexcept {
-    constexpr unsigned looks = 16;  // take about as long as the library's progress
-    for (unsigned times = 1; is_under_way(); ++times) {
-      if (times % looks != 0) continue;
-      runtime::make_progress();
-      ::sched_yield();
-    }
+    runtime::make_progress_until([this] { return !is_under_way(); });
     const transfer::Result result = goes_on() ? offer_->wait() : transfer::Result::ok;
     return result == transfer::Result::ok ? MPI_SUCCESS : transfer_failure(function, result);
   }
@@ -142,8 +137,9 @@ class Sending : public Side<Count> {
     if (goes_on()) static_cast<void>(offer_->complete_alone());
   }
 
-  /// Chooses the scheme of GPU memory by the times of earlier sends as well, and times this send. For a blocking send
-  /// without a header; to be called before prepare().
+  /// Chooses the scheme of GPU memory by the times of earlier sends as well, and times this send. Leaves a long message
+  /// in host memory to the library where new memory would cost too much. Does nothing for a message that goes by
+  /// header. For blocking sends; to be called before prepare().
   void correct(std::optional<transfer::CorrectedSend>& call, MPI_Comm communicator, int destination) noexcept {
     weigh_memory();
     if (call || owner_ != Owner::ours) return;
@@ -249,9 +245,9 @@ class Sending : public Side<Count> {
     const headers::Peer peer = headers::find_peer(communicator, destination);
     if (peer.rank < 0) return false;
     const transfer::headers::Inbox* const inbox = transfer::headers::find_inbox(peer.rank);
-    const bool lands_on_gpu =
-        inbox != nullptr && !inbox->is_remote() && inbox->head().lands_on_gpu.load(std::memory_order_relaxed);
-    if (!lands_on_gpu) return false;
+    const bool takes_on_gpu =
+        inbox != nullptr && !inbox->is_remote() && inbox->head().takes_long_on_gpu.load(std::memory_order_relaxed);
+    if (!takes_on_gpu) return false;
     const headers::Listener listener = headers::listener_of(peer, headers::Speaks::to_others);
     if (listener.inbox != nullptr && offer_.emplace().secure_from_host(user_.buffer, *listener.inbox)) return true;
     offer_.reset();

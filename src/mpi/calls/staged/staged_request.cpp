@@ -24,7 +24,7 @@ int place_under_request(std::unique_ptr<requests::Work> work, Life life, const c
   pending->function = function;
   pending->error_object = object;
   pending->is_persistent = life == Life::persistent;
-  pending->is_unpacked = pending->is_persistent;  // nothing arrives before it is started
+  pending->needs_no_unpacking = pending->is_persistent;  // nothing arrives before it is started
   int code = MPI_SUCCESS;
   if (!requests::call_makes_request(request, code, [&] { return call(arguments); })) {
     requests::release(pending);

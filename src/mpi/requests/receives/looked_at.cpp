@@ -27,7 +27,7 @@ template <class Function>
 void for_each(Function function) noexcept {
   for (internal::Set& set : internal::table) {
     for (Receive& each : set) {
-      if (each.landing != nullptr) function(each);
+      if (!each.is_free()) function(each);
     }
   }
 }
@@ -165,9 +165,9 @@ void release(Blocks* blocks) noexcept {
 
 int add(const Receive& receive) noexcept {
   for (Receive& place : set_of(receive.handle)) {
-    if (place.landing != nullptr) continue;
+    if (!place.is_free()) continue;
     place = receive;
-    place.number = so_far;
+    place.made_at = so_far;
     ++internal::used;
     ++so_far;
     count_outstanding(1);
@@ -237,7 +237,7 @@ struct List {
   const void* frame = nullptr;  ///< of the call
   MPI_Request* requests = nullptr;
   int count = 0, room = 0;
-  std::uint64_t added = 0;  ///< receives with a smaller number are older than the call
+  std::uint64_t begun_at = 0;  ///< receives that were made before are older than the call
 
   bool reserve(int wanted) noexcept {
     if (wanted <= room) return true;
@@ -248,7 +248,7 @@ struct List {
     return true;
   }
   bool has(const Receive& receive) const noexcept {
-    return receive.number < added && std::find(requests, requests + count, receive.handle) != requests + count;
+    return receive.made_at < begun_at && std::find(requests, requests + count, receive.handle) != requests + count;
   }
 };
 
@@ -307,7 +307,7 @@ Several::Several(int count, const MPI_Request* requests) noexcept : count_(count
   std::copy_n(requests, count, list.requests);
   list.frame = frame;
   list.count = count;
-  list.added = so_far;
+  list.begun_at = so_far;
   list_ = &list;
   ++internal::calls_under_way;
 }
@@ -316,8 +316,8 @@ Receive* Several::completed(int i) noexcept {
   const MPI_Request before = list_->requests[i];
   if (before == MPI_REQUEST_NULL || requests_[i] != MPI_REQUEST_NULL) return nullptr;
   for (Receive& place : set_of(before)) {
-    const bool is_older = place.number < list_->added;
-    if (place.landing != nullptr && place.handle == before && !place.is_held && is_older) return &place;
+    const bool is_older = place.made_at < list_->begun_at;
+    if (!place.is_free() && place.handle == before && !place.is_held && is_older) return &place;
   }
   return nullptr;
 }

@@ -6,6 +6,10 @@
 // (transfer/headers/attention.hpp): nobody looks at them. A receive whose request goes to any other call, or to one
 // call with a pending message's (mpi/requests/pending.hpp), becomes a pending message. In programs with several threads
 // every such receive is a pending message from the start.
+//
+// While the library is asked to complete receives, they are hidden from find(). A receive whose request is asked for
+// alone, or with all others of its list, has a flag (Held, InPlace). Of a list of which some may be completed, the list
+// itself says so (Several): who of it is complete is known only afterwards.
 #pragma once
 
 #include <array>
@@ -39,7 +43,7 @@ bool begin_unattended() noexcept;
 void end_unattended() noexcept;
 
 struct Receive {
-  MPI_Request handle;  ///< means nothing where `landing` is null: the place is free
+  MPI_Request handle;  ///< means nothing where the place is free
   void* memory;
   MPI_Count count;
   MPI_Datatype datatype;
@@ -47,8 +51,10 @@ struct Receive {
   const void* landing = nullptr;  ///< the first byte that is received
   Blocks* blocks = nullptr;       ///< null where the memory is contiguous, or nobody looks
   bool is_unattended = false;
-  bool is_held = false;      ///< a call is completing the receive (Held)
-  std::uint64_t number = 0;  ///< how many receives had been added before
+  bool is_held = false;       ///< a call is completing the receive (Held)
+  std::uint64_t made_at = 0;  ///< how many receives had been added before
+
+  bool is_free() const noexcept { return landing == nullptr; }
 };
 
 namespace internal {
@@ -71,7 +77,7 @@ inline internal::Set& set_of(MPI_Request handle) noexcept {
 /// The receive of that request; null if the request is none of these.
 inline Receive* find(MPI_Request handle) noexcept {
   for (Receive& place : set_of(handle)) {
-    if (place.landing == nullptr || place.handle != handle || place.is_held) continue;
+    if (place.is_free() || place.handle != handle || place.is_held) continue;
     if (internal::calls_under_way == 0 || !internal::is_under_way(place)) return &place;
   }
   return nullptr;

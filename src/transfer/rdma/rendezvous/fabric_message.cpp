@@ -88,17 +88,17 @@ bool FabricOffer::secure(const Buffer& buffer, const headers::Inbox& inbox, head
 }
 
 bool FabricOffer::is_under_way() noexcept {
-  if (transfer_ == nullptr || !is_released_) return false;
+  if (transfer_ == nullptr || !is_handed_over_) return false;
   if (poll(*transfer_) != transfer::Result::under_way) return false;
   return !is_patience_over(*transfer_) || complete_alone() == transfer::Result::under_way;
 }
 
 transfer::Result FabricOffer::wait() noexcept {
-  return transfer_ != nullptr && is_released_ ? rdma::wait(*transfer_) : transfer::Result::ok;
+  return transfer_ != nullptr && is_handed_over_ ? rdma::wait(*transfer_) : transfer::Result::ok;
 }
 
 transfer::Result FabricOffer::complete_alone() noexcept {
-  return transfer_ != nullptr && is_released_ ? rdma::complete_alone(*transfer_) : transfer::Result::ok;
+  return transfer_ != nullptr && is_handed_over_ ? rdma::complete_alone(*transfer_) : transfer::Result::ok;
 }
 
 transfer::Result FabricFetch::begin(const FabricWay& way, const Buffer& into, std::size_t bytes,

@@ -21,13 +21,13 @@ struct FabricWay {
   std::array<std::byte, most_address_bytes> address{};
 };
 
-/// One message on its sender's side. The destructor withdraws a message that is not released, and completes a released
-/// one.
+/// One message on its sender's side. The destructor withdraws a message that is not handed over, and completes a
+/// handed-over one.
 class FabricOffer {
  public:
   FabricOffer() noexcept = default;
   ~FabricOffer() {
-    if (!is_released_) withdraw(transfer_);
+    if (!is_handed_over_) withdraw(transfer_);
   }
   FabricOffer(const FabricOffer&) = delete;
   FabricOffer& operator=(const FabricOffer&) = delete;
@@ -37,7 +37,7 @@ class FabricOffer {
   /// cannot take the message now.
   bool secure(const Buffer& buffer, const headers::Inbox& inbox, headers::Header& header) noexcept;
   /// The header has been sent.
-  void release() noexcept { is_released_ = true; }
+  void hand_over() noexcept { is_handed_over_ = true; }
 
   /// Is the program's memory still needed? Polls. Copies a message out that nobody has taken for long, whose memory
   /// then is not needed.
@@ -49,7 +49,7 @@ class FabricOffer {
 
  private:
   OwnedTransfer transfer_;
-  bool is_released_ = false;
+  bool is_handed_over_ = false;
 };
 
 /// Fetches a message into GPU memory, through packed bytes in memory of that GPU that the fabric writes to. end(), or
