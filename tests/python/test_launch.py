@@ -60,12 +60,14 @@ def test_verbose_says_what_is_promised(gapless, libraries, program):
     script, launcher = program("script", "exit 0"), program("mpirun", "echo HYDRA build details:")
     assert gapless("run", "--verbose", script, **where).stderr == (
         f"gapless: {script} is no launcher that gapless knows; "
-        "GAPLESS_ALL_RANKS is not set, and may be where each process of the job runs gapless\n"
+        "GAPLESS_ALL_RANKS is not set; set it to 1 if every process of the job runs gapless\n"
     )
     said = f"gapless: {launcher} is a launcher (Hydra); GAPLESS_ALL_RANKS="
     assert gapless("run", "--verbose", launcher, **where).stderr == said + "1\n"
     assert gapless("run", "--verbose", launcher, **{**where, "GAPLESS_ALL_RANKS": "0"}).stderr == said + "0\n"
     assert gapless("run", launcher, **where).stderr == ""
+    given = gapless("run", "--verbose", launcher, "-genv", "GAPLESS_ALL_RANKS", "0", **where).stderr
+    assert given == f"gapless: {launcher} is a launcher (Hydra); its command line names GAPLESS_ALL_RANKS\n"
 
 
 def test_other_preloads_come_first_and_ours_only_once():
@@ -99,6 +101,52 @@ def test_open_mpi_is_told_for_each_program_of_a_job():
     assert command == ["orterun", *flags, "-n", "1", "a", ":", *flags, "-n", "2", "b"]
 
 
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        ("-x LD_PRELOAD=/t.so app", "-x GAPLESS_SCHEME -x LD_PRELOAD=/t.so:/g.so app"),
+        ("-n 2 -x LD_PRELOAD=/old/g.so app", "-x GAPLESS_SCHEME -n 2 -x LD_PRELOAD=/g.so app"),
+        ("-x GAPLESS_SCHEME=native app", "-x LD_PRELOAD -x GAPLESS_SCHEME=native app"),
+        ("--x GAPLESS_SCHEME= app", "-x LD_PRELOAD --x GAPLESS_SCHEME= app"),
+        ("--x=LD_PRELOAD=/t.so app", "-x GAPLESS_SCHEME --x=LD_PRELOAD=/t.so:/g.so app"),
+        ("-x GAPLESS_SCHEME -x FOO=1 app", "{} -x GAPLESS_SCHEME -x FOO=1 app"),
+        ("a : -x GAPLESS_SCHEME=packed b", "{} a : -x LD_PRELOAD -x GAPLESS_SCHEME=packed b"),
+        (
+            "--mca btl self -q --np 2 -x GAPLESS_SCHEME=1 app",
+            "-x LD_PRELOAD --mca btl self -q --np 2 -x GAPLESS_SCHEME=1 app",
+        ),
+        ("-n 2 app -x LD_PRELOAD=/t.so", "{} -n 2 app -x LD_PRELOAD=/t.so"),
+        ("--oversubscribe app -x GAPLESS_SCHEME=1", "{} --oversubscribe app -x GAPLESS_SCHEME=1"),
+        ("--mca x y app -x GAPLESS_SCHEME=1", "{} --mca x y app -x GAPLESS_SCHEME=1"),
+        ("-n 2 -x", "{} -n 2 -x"),
+    ],
+)
+def test_values_that_the_user_has_open_mpi_pass_on_are_kept(words, expected):
+    """4 and 5 differ in which -x of a name they take, so that there is one."""
+    command = launch.with_launcher_flags(
+        ["orterun", *words.split()], {"LD_PRELOAD": "/e.so:/g.so", "GAPLESS_SCHEME": "x"}
+    )
+    assert command == ["orterun", *expected.format("-x LD_PRELOAD -x GAPLESS_SCHEME").split()]
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        ("-genv LD_PRELOAD /t.so -n 2 app", "-genv LD_PRELOAD /t.so:/g.so -n 2 app"),
+        ("-n 2 --env LD_PRELOAD=/t.so app", "-n 2 --env LD_PRELOAD=/t.so:/g.so app"),
+        ("-env A 1 a : -l -env LD_PRELOAD /t.so b", "-env A 1 a : -l -env LD_PRELOAD /t.so:/g.so b"),
+        ("-genv A LD_PRELOAD -genv GAPLESS_SCHEME packed a", "-genv A LD_PRELOAD -genv GAPLESS_SCHEME packed a"),
+        ("-genvall container --env LD_PRELOAD=/t.so a", "-genvall container --env LD_PRELOAD=/t.so a"),
+        ("-genv A=1 container --env LD_PRELOAD /t.so a", "-genv A=1 container --env LD_PRELOAD /t.so a"),
+        ("-n 2 -genv LD_PRELOAD", "-n 2 -genv LD_PRELOAD"),
+    ],
+)
+def test_a_preload_that_the_user_has_hydra_pass_on_gets_ours_besides(program, words, expected):
+    mpirun = str(program("mpirun", f'echo "{VERSIONS["hydra"]}"'))
+    command = launch.with_launcher_flags([mpirun, *words.split()], {"LD_PRELOAD": "/g.so"})
+    assert command == [mpirun, *expected.split()]
+
+
 def test_open_mpi_passes_on_what_else_a_calibration_needs():
     settings = {"GAPLESS_PROFILE": "built-in", "PYTHONPATH": "/p"}
     command = launch.with_launcher_flags(["orterun", "python3"], settings, ("PYTHONPATH",))
@@ -109,6 +157,9 @@ def test_open_mpi_passes_on_what_else_a_calibration_needs():
 def test_hydra_passes_everything_on_by_itself(program, kind):
     mpirun = str(program("mpirun", f'echo "{VERSIONS[kind]}"'))
     assert launch.with_launcher_flags([mpirun, "app"], {}) == [mpirun, "app"]
+
+
+SET = {"LD_PRELOAD": "/g.so", "GAPLESS_SCHEME": "native"}
 
 
 @pytest.mark.parametrize(
@@ -128,6 +179,15 @@ def test_hydra_passes_everything_on_by_itself(program, kind):
         (["-l"], {"SRUN_EXPORT_ENV": "ALL", "SLURM_EXPORT_ENV": "NONE"}, ["-l"]),
         (["--export=NONE", "a", ":", "-n", "4"], {}, ["--export=LD_PRELOAD", "a", ":", "-n", "4"]),
         (["a", ":", "--export=NONE"], {}, ["a", ":", "--export=LD_PRELOAD"]),
+        (["--export=ALL,LD_PRELOAD=/t.so"], SET, ["--export=ALL,LD_PRELOAD=/t.so:/g.so"]),
+        (["--export=ALL,GAPLESS_SCHEME=packed"], SET, ["--export=ALL,GAPLESS_SCHEME=packed"]),
+        (["--export=LD_PRELOAD=/t.so,PATH"], SET, ["--export=LD_PRELOAD=/t.so:/g.so,PATH,GAPLESS_SCHEME"]),
+        (["--export", "GAPLESS_SCHEME=packed"], SET, ["--export=GAPLESS_SCHEME=packed,LD_PRELOAD"]),
+        (
+            ["-l"],
+            {**SET, "SLURM_EXPORT_ENV": "ALL,LD_PRELOAD=/t.so"},
+            ["--export=ALL,LD_PRELOAD=/t.so:/g.so", "-l"],
+        ),
     ],
 )
 def test_srun_is_told_only_where_its_export_would_drop_our_variables(words, settings, expected):

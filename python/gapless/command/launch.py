@@ -12,25 +12,17 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from gapless import locate
+from gapless.command.launcher_options import hydra_values, openmpi_values, options, srun_values
 from gapless.environment import VARIABLES
 from gapless.errors import UserError
 
 OPENMPI = "Open MPI"
 HYDRA = "Hydra"
 SLURM = "Slurm"
-
-# srun's options whose value is never the next word: they have none, or may have one in their own word (I, K, k).
-SRUN_LETTERS, SRUN_LETTERS_WITH_VALUE = "EHOQVXZhlsuv", "IKk"
-SRUN_WORDS = (
-    "async bcast compress consolidate-segments contiguous debugger-test disable-status exact exclusive "
-    "external-launcher help hold immediate interactive kill-on-bad-exit label multi-prog nice no-allocate no-kill "
-    "oom-kill-step overcommit overlap oversubscribe parsable preserve-env propagate pty quiet quit-on-interrupt "
-    "reboot resv-ports send-libs spread-job spread-segments stepmgr test-only unbuffered usage use-min-nodes verbose "
-    "version wait-for-children whole x11"
-)
 
 
 def preload(existing: str, shim: str) -> str:
@@ -86,56 +78,84 @@ def launcher_kind(program: str) -> str | None:
 
 
 def with_launcher_flags(command: list[str], settings: dict[str, str], others: tuple[str, ...] = ()) -> list[str]:
-    """The command, with what its launcher needs to pass our variables and others to every node. Hydra passes all."""
+    """The command, with what its launcher needs to pass our variables and others to every node. Hydra passes all.
+
+    A variable that the command itself gives a value keeps that; a value of LD_PRELOAD gets the shim besides.
+    """
     names = ["LD_PRELOAD", *(v.name for v in VARIABLES if v.name in settings), *others]
-    kind = launcher_kind(command[0])
+    shim = settings.get("LD_PRELOAD", "").rpartition(":")[2]  # where preload() puts it
+    kind, words = launcher_kind(command[0]), command[1:]
     if kind == OPENMPI:
-        # A flag is for one program; colons stand between the programs of a job.
-        flags = [word for name in names for word in ("-x", name)]
-        words = [command[0], *flags]
-        for word in command[1:]:
-            words += [word, *flags] if word == ":" else [word]
-        return words
-    if kind == SLURM:
+        words = for_each_program(words, lambda own: with_openmpi_flags(own, names, shim))
+    elif kind == HYDRA:
+        words = for_each_program(words, lambda own: with_shim_for_hydra(own, shim))
+    elif kind == SLURM:
         # srun passes everything on unless told otherwise, by --export or by a variable of the same meaning.
         default = settings.get("SRUN_EXPORT_ENV") or settings.get("SLURM_EXPORT_ENV") or "ALL"
-        return [command[0], *with_exports(command[1:], names, default)]
-    return command
+        words = for_each_program(words, lambda own: with_exports(own, names, default, shim))
+    return [command[0], *words]
 
 
-def with_exports(words: list[str], names: list[str], default: str) -> list[str]:
-    """What follows srun, with its --export changed so that our variables are passed on, for each program of the job.
+def for_each_program(words: list[str], change: Callable[[list[str]], list[str]]) -> list[str]:
+    """Colons stand between the programs of a job, each with options of its own before it."""
+    if ":" not in words:
+        return change(words)
+    end = words.index(":")
+    return [*change(words[:end]), ":", *for_each_program(words[end + 1 :], change)]
 
-    From a program to the next colon all words are the program's own.
-    """
-    words, i, is_said = list(words), 0, False
-    while i < len(words) and words[i].startswith("-") and words[i] != "--":
+
+def with_shim(setting: str, shim: str) -> str:
+    """NAME=VALUE, with the shim added to a value of LD_PRELOAD."""
+    name, is_given, value = setting.partition("=")
+    return f"{name}={preload(value, shim)}" if name == "LD_PRELOAD" and is_given else setting
+
+
+def with_openmpi_flags(words: list[str], names: list[str], shim: str) -> list[str]:
+    """-x for each name. Of two -x for a name Open MPI 4 takes the last one, and 5 the first one."""
+    words, given = list(words), set()
+    for i in options(words, openmpi_values):
+        flag, is_joined, setting = words[i].partition("=")  # 5 takes --x=NAME=VALUE too
+        if flag not in ("-x", "--x") or (not is_joined and i + 1 == len(words)):
+            continue
+        setting = with_shim(setting if is_joined else words[i + 1], shim)
+        if "=" in setting:
+            given.add(setting.partition("=")[0])
+        words[i : i + (1 if is_joined else 2)] = [f"{flag}={setting}"] if is_joined else [flag, setting]
+    return [*(word for name in names if name not in given for word in ("-x", name)), *words]
+
+
+def with_shim_for_hydra(words: list[str], shim: str) -> list[str]:
+    """Where -env or -genv gives LD_PRELOAD a value, as two words or as one."""
+    words = list(words)
+    for i in options(words, hydra_values):
+        if words[i].lstrip("-") in ("env", "genv") and i + 1 < len(words):
+            if words[i + 1] == "LD_PRELOAD" and i + 2 < len(words):
+                words[i + 2] = preload(words[i + 2], shim)
+            words[i + 1] = with_shim(words[i + 1], shim)
+    return words
+
+
+def with_exports(words: list[str], names: list[str], default: str, shim: str) -> list[str]:
+    """The words of one program of srun, with its --export changed so that our variables are passed on."""
+    words, is_said = list(words), False
+    for i in options(words, srun_values):
         if words[i] == "--export" and i + 1 < len(words):
             words[i : i + 2] = ["--export=" + words[i + 1]]
         if words[i].startswith("--export="):
-            words[i] = "--export=" + exported(words[i].removeprefix("--export="), names)
+            words[i] = "--export=" + exported(words[i].removeprefix("--export="), names, shim)
             is_said = True
-        i += 2 if takes_next_word(words[i]) else 1
-    end = words.index(":", i) if ":" in words[i:] else len(words)
-    others = [":", *with_exports(words[end + 1 :], names, default)] if end < len(words) else []
-    all_names = exported(default, names)
-    said = [] if is_said or all_names == default else ["--export=" + all_names]
-    return [*said, *words[:end], *others]
+    all_names = exported(default, names, shim)
+    return words if is_said or all_names == default else ["--export=" + all_names, *words]
 
 
-def takes_next_word(option: str) -> bool:
-    """Whether srun takes the next word for the option's value."""
-    if option.startswith("--"):
-        return "=" not in option and option.removeprefix("--") not in SRUN_WORDS.split()
-    return bool(re.fullmatch(f"-[{SRUN_LETTERS}]*[^{SRUN_LETTERS}{SRUN_LETTERS_WITH_VALUE}]", option))
-
-
-def exported(listed: str, names: list[str]) -> str:
+def exported(listed: str, names: list[str], shim: str) -> str:
     """What srun's --export lists, and the names, unless it lists all."""
-    items = listed.split(",")
+    items = [with_shim(item, shim) for item in listed.split(",")]
     if items[0].upper() == "ALL":
-        return listed
-    return ",".join([*(item for item in items if item.upper() not in ("", "NONE", "NIL")), *names])
+        return ",".join(items)
+    given = {item.partition("=")[0] for item in items}
+    kept = [item for item in items if item.upper() not in ("", "NONE", "NIL")]
+    return ",".join([*kept, *(name for name in names if name not in given)])
 
 
 def replace_process(command: list[str], settings: dict[str, str]) -> None:
@@ -152,11 +172,13 @@ def replace_process(command: list[str], settings: dict[str, str]) -> None:
         raise UserError(f"{command[0]} cannot be started: {error.strerror}", 126) from error
 
 
-def what_is_promised(program: str, kind: str | None, settings: dict[str, str]) -> str:
-    started = f"{program} is a launcher ({kind})" if kind else f"{program} is no launcher that gapless knows"
+def what_is_promised(command: list[str], kind: str | None, settings: dict[str, str]) -> str:
+    started = f"{command[0]} is a launcher ({kind})" if kind else f"{command[0]} is no launcher that gapless knows"
+    if any("GAPLESS_ALL_RANKS" in word for word in command[1:]):
+        return f"{started}; its command line names GAPLESS_ALL_RANKS"
     if value := settings.get("GAPLESS_ALL_RANKS"):
         return f"{started}; GAPLESS_ALL_RANKS={value}"
-    return f"{started}; GAPLESS_ALL_RANKS is not set, and may be where each process of the job runs gapless"
+    return f"{started}; GAPLESS_ALL_RANKS is not set; set it to 1 if every process of the job runs gapless"
 
 
 def run(arguments) -> int:
@@ -171,7 +193,7 @@ def run(arguments) -> int:
         if kind := launcher_kind(command[0]):
             settings.setdefault("GAPLESS_ALL_RANKS", "1")
         if arguments.verbose:
-            print(f"gapless: {what_is_promised(command[0], kind, settings)}", file=sys.stderr, flush=True)
+            print(f"gapless: {what_is_promised(command, kind, settings)}", file=sys.stderr, flush=True)
         command = with_launcher_flags(command, settings)
     replace_process(command, settings)
     return 0
