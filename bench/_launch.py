@@ -1,11 +1,15 @@
 """Where the MPI libraries are that benchmarks were built for, and the environment that their jobs run in."""
 
 import os
+import sys
 
 
 def prefix_of(build, mpi):
     """Of that build directory; empty where it has none."""
-    for line in (build / "CMakeCache.txt").read_text().splitlines():
+    cache = build / "CMakeCache.txt"
+    if not cache.is_file():
+        sys.exit(f"{build} is no build directory")
+    for line in cache.read_text().splitlines():
         if line.startswith(f"GAPLESS_{mpi.upper()}_PREFIX:"):
             return line.split("=", 1)[1]
     return ""

@@ -6,6 +6,7 @@ import pathlib
 import platform
 import re
 import subprocess
+import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 
@@ -18,10 +19,15 @@ def processor():
 
 
 def gpus():
-    """The machine's GPUs, as its result files name it."""
+    """The machine's GPUs, as its result files name it; a benchmark that asks for them ends where there are none."""
     query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    names = subprocess.run(query, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
+    try:
+        names = subprocess.run(query, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")
+    except (OSError, subprocess.CalledProcessError):
+        names = []
     names = [name.strip() for name in names if name.strip()]
+    if not names:
+        sys.exit("this benchmark needs an NVIDIA GPU (nvidia-smi)")
     return names[0] if len(names) == 1 else f"{len(names)} {names[0]}"
 
 

@@ -130,6 +130,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="jobs of each way, in turn")
     options = parser.parse_args()
+    machine = gpus()
     build = options.build.resolve()
     libraries = {
         mpi: (mpi, _launch.prefix_of(build, mpi))
@@ -151,7 +152,7 @@ def main():
         print(f"{name:>20} {FORMS[form]:>20} {box[0]:4}^3, {box[1]} wide: {us:9.1f} us ({spread})   {text}", flush=True)
     if not rows:
         sys.exit(f"no program halo3d-<mpi> is built in {options.build}")
-    report("halo", rows, list(bars(rows)), not options.no_write, machine=gpus(), file_name="halo_gpu")
+    report("halo", rows, list(bars(rows)), not options.no_write, machine=machine, file_name="halo_gpu")
 
 
 if __name__ == "__main__":

@@ -127,6 +127,8 @@ def main():
             sys.exit(f"host_pack_{mpi} is not built in {options.build}")
         arguments = [f"--only={options.only}", f"--samples={options.samples}"]
         header, mine = run_several(options.build.resolve(), mpi, arguments, options.processes)
+        if not mine:
+            sys.exit(f"no layout has {options.only} in its name")
         print(header["library"], "against the", header["engine"], "engine")
         print_table(mine, processor())
         rows += mine

@@ -218,6 +218,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--most-bytes", type=int, default=SIZES[-1])
     options = parser.parse_args()
+    machine = processor() if options.memory == "host" else gpus()
     build = options.build.resolve()
     blocks = LONG_BLOCKS if options.memory == "mixed" else [CONTIGUOUS, *BLOCKS]
     cases = [(bytes_, block) for bytes_ in SIZES if bytes_ <= options.most_bytes for block in blocks]
@@ -246,7 +247,6 @@ def main():
         rows += rows_of(measured, cases, name, options.memory)
     if not rows:
         sys.exit(f"no program messages_<mpi> is built in {options.build}")
-    machine = processor() if options.memory == "host" else gpus()
     references = {}
     if options.aware:
         references = {bytes_: us for (bytes_, block), us in all_measured[-1][1][ALONE].items() if block == CONTIGUOUS}

@@ -1,6 +1,10 @@
 """Benchmark results: targets that are missed are listed, and what cannot be read is named."""
 
+import argparse
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -47,6 +51,54 @@ def test_every_benchmark_is_listed_with_what_it_measures(gapless, root):
     listed = dict(line.split("  ", 1) for line in gapless("bench", "--list").stdout.splitlines())
     assert {name.strip() for name in listed} == bench.benchmarks(root / "bench").keys()
     assert all(len(what.strip()) > 20 for what in listed.values())
+
+
+def test_all_leaves_out_what_needs_options(tmp_path, monkeypatch, capfd):
+    """Each benchmark says its name and the options it was given, and knows no others' options."""
+    names = ("alone", "needy", "second")
+    (tmp_path / "bench").mkdir()
+    for name in names:
+        text = "import argparse\np = argparse.ArgumentParser()\np.add_argument('build')\np.add_argument('--quick')\n"
+        text += "p.add_argument('--programs', required=True)\n" if name == "needy" else ""
+        (tmp_path / "bench" / f"{name}.py").write_text(f"{text}print('{name}', p.parse_args().quick)\n")
+    monkeypatch.setattr(bench.locate, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(bench.locate, "is_checkout", lambda: True)
+    monkeypatch.setattr(bench, "build_directory", lambda: tmp_path)
+    given = argparse.Namespace(check=False, list=False, name="all", options=["--quick", "1"])
+    assert bench.bench(given) == 0
+    assert capfd.readouterr() == ("alone 1\nsecond 1\n", "gapless: left out: needy needs --programs\n")
+
+
+def test_the_options_that_a_benchmark_needs_are_known(root):
+    needed = {name: bench.required_options(path) for name, path in bench.benchmarks(root / "bench").items()}
+    assert {name: options for name, options in needed.items() if options} == {"gpu_programs": ["--programs"]}
+
+
+def run_benchmark(root, name, *words, **settings):
+    command = [sys.executable, root / "bench" / f"{name}.py", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **settings})
+
+
+def test_a_benchmark_without_a_gpu_is_one_line(root, tmp_path):
+    for name, words in (("gpu_programs", ["--programs", tmp_path]), ("halo", []), ("messages", [])):
+        done = run_benchmark(root, name, tmp_path, *words, PATH=str(tmp_path))
+        assert (done.returncode, done.stderr) == (1, "this benchmark needs an NVIDIA GPU (nvidia-smi)\n")
+
+
+def test_a_folder_that_is_no_build_directory_is_one_line(root, program, tmp_path):
+    (tmp_path / "bin").mkdir()
+    program("bin/host_pack_mpich", "")
+    done = run_benchmark(root, "host_pack", tmp_path, "--mpi", "mpich", "--no-write")
+    assert (done.returncode, done.stderr) == (1, f"{tmp_path} is no build directory\n")
+
+
+def test_a_layout_that_there_is_not_is_one_line(root, program, tmp_path):
+    (tmp_path / "bin").mkdir()
+    program("bin/host_pack_mpich", "")
+    program("bin/mpiexec", """echo '{"library": "MPICH", "engine": "avx2"}'""")
+    (tmp_path / "CMakeCache.txt").write_text(f"GAPLESS_MPICH_PREFIX:PATH={tmp_path}\n")
+    done = run_benchmark(root, "host_pack", tmp_path, "--mpi", "mpich", "--only", "nothing", "--no-write")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "no layout has nothing in its name\n")
 
 
 @pytest.mark.parametrize("text, word", [("{", "not JSON"), ('{"benchmark": "x"}', "lacks machine")])

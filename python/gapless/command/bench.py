@@ -21,6 +21,25 @@ def question(path: Path) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
+def required_options(path: Path) -> list[str]:
+    """The options without which a benchmark cannot be run."""
+    return [
+        node.args[0].value
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and any(word.arg == "required" and getattr(word.value, "value", False) is True for word in node.keywords)
+    ]
+
+
+def without_those_that_need_options(known: dict[str, Path]) -> dict[str, Path]:
+    """What `all` runs; options are given to every benchmark, and others would not know those of one."""
+    needed = {name: required_options(path) for name, path in known.items()}
+    for name, options in needed.items():
+        if options:
+            print(f"gapless: left out: {name} needs {', '.join(options)}", file=sys.stderr, flush=True)
+    return {name: path for name, path in known.items() if not needed[name]}
+
+
 def build_directory() -> Path:
     """Every benchmark takes it as its first argument; its programs are in bin/."""
     return locate.require(locate.CORE).parent.parent
@@ -39,7 +58,10 @@ def bench(arguments) -> int:
         return 0
     if arguments.name is None:
         raise UserError("bench needs the name of a benchmark, --list or --check", 2)
-    chosen = known if arguments.name == "all" else {arguments.name: known.get(arguments.name)}
+    if arguments.name == "all":
+        chosen = without_those_that_need_options(known)
+    else:
+        chosen = {arguments.name: known.get(arguments.name)}
     status = 0
     for name, path in chosen.items():
         if path is None:

@@ -87,7 +87,7 @@ def add_measuring(command) -> None:
         "--check", action="store_true", help="print the targets that committed results miss; status 1 if there are any"
     )
     sub.add_argument("--list", action="store_true", help="say which benchmarks there are, and what each measures")
-    sub.add_argument("name", nargs="?", metavar="NAME", help="a benchmark, or all")
+    sub.add_argument("name", nargs="?", metavar="NAME", help="a benchmark, or all that need no options")
     sub.add_argument(
         "options",
         nargs=argparse.REMAINDER,
