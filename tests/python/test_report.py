@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -269,6 +270,22 @@ def test_what_a_run_with_more_ranks_left_behind_is_not_read(gapless, report, tmp
     )
 
 
+@pytest.mark.parametrize("path", ["", "run", "folder/", "folder/.", "folder/..", ".", ".hidden", "folder//run"])
+def test_a_report_is_found_by_the_text_that_the_rank_is_put_behind(gapless, report, tmp_path, monkeypatch, path):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    if path == "":
+        done = gapless("report", path)
+        assert is_mistake(done, 2)
+        assert done.stderr == "gapless: the path of the report is empty\n"
+        return
+    missing = gapless("report", path)
+    assert is_mistake(missing, 1)
+    assert f"there is no report {path}.<rank>.json" in missing.stderr
+    Path(f"{path}.0.json").write_text(report.read_text())
+    assert "1 rank," in gapless("report", path).stdout
+
+
 def test_the_ranks_whose_files_are_missing_are_counted(gapless, report, tmp_path):
     (tmp_path / "run.0.json").write_text(json.dumps({**json.loads(report.read_text()), "ranks": 4}))
     assert "1 of 4 ranks," in gapless("report", tmp_path / "run").stdout
@@ -340,14 +357,14 @@ def test_a_report_with_anything_else_in_a_place_is_read_or_one_line(tmp_path, wr
         within[place[-1]] = wrong
         path.write_text(json.dumps(content))
         with contextlib.suppress(UserError):
-            merged = reports.merge(path)
+            merged = reports.merge(str(path))
             assert len(reports.lines(merged)) <= 1 and len(reports.type_lines(merged)) <= 1 and reports.title(merged)
 
 
 def test_a_whole_report_is_read(tmp_path):
     path = tmp_path / "report.0.json"
     path.write_text(json.dumps(whole_report()))
-    assert len(reports.lines(reports.merge(path))) == 1
+    assert len(reports.lines(reports.merge(str(path)))) == 1
 
 
 def test_no_report_is_one_line(gapless, tmp_path):

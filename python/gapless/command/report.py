@@ -3,6 +3,7 @@
 import html
 import io
 import json
+import os
 import re
 import sys
 from dataclasses import dataclass, field
@@ -71,12 +72,16 @@ class Report:
     types: dict[tuple, dict[str, dict[str, int]]]  # by text and size: scheme -> messages and bytes
 
 
-def files_of(path: Path) -> list[Path]:
-    """One file of a rank, or those of all ranks of the path that GAPLESS_REPORT had."""
-    if path.is_file():
-        return [path]
-    of_a_rank = re.compile(re.escape(path.name) + r"\.\d+\.json")
-    found = [file for file in path.parent.glob("*.json") if of_a_rank.fullmatch(file.name) and file.is_file()]
+def files_of(path: str) -> list[Path]:
+    """One file of a rank, or those of all ranks of the path that GAPLESS_REPORT had: text that the library puts the
+    rank behind, also where it ends with a slash."""
+    if not path:
+        raise UserError("the path of the report is empty", 2)
+    if Path(path).is_file():
+        return [Path(path)]
+    folder, name = os.path.split(path)
+    of_a_rank = re.compile(re.escape(name) + r"\.\d+\.json")
+    found = [file for file in Path(folder).glob("*.json") if of_a_rank.fullmatch(file.name) and file.is_file()]
     if not found:
         raise UserError(f"there is no report {path}.<rank>.json; a run writes them with GAPLESS_REPORT={path}")
     return found
@@ -107,7 +112,7 @@ def of_one_run(contents: dict[Path, dict]) -> dict[Path, dict]:
     return mine
 
 
-def merge(path: Path) -> Report:
+def merge(path: str) -> Report:
     report = Report([], 0, "", [], {}, {})
     for file, content in of_one_run({file: load(file) for file in files_of(path)}).items():
         try:
@@ -275,7 +280,7 @@ def page(report: Report) -> str:
 
 
 def report(arguments) -> int:
-    merged = merge(Path(arguments.path))
+    merged = merge(arguments.path)
     if arguments.html is None:
         print(text(merged))
         return 0
