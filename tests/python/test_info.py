@@ -201,6 +201,16 @@ def test_settings_are_shown_and_misspelt_ones_found(gapless):
     assert settings["GAPLESS_SHEME"] == "packed (no such variable; the nearest is GAPLESS_SCHEME)"
 
 
+@for_each_mpi
+def test_what_is_wrong_with_settings_is_said_once(gapless, kind, compiler, abi, name):
+    path = f"{PREFIXES[kind]}/bin:{os.environ['PATH']}"
+    done = gapless("info", PATH=path, GAPLESS_SCHEME="bogus", GAPLESS_SHEME="packed", GAPLESS_GPU="2")
+    assert done.stderr == ""
+    said = ("no such variable; the nearest", "bogus (ignored; accepted", "2 (ignored; accepted")
+    assert [done.stdout.count(text) for text in said] == [1, 1, 1], done.stdout
+    assert "profile" in done.stdout  # for which the library reads its settings
+
+
 def flagged(gapless, **settings) -> set[str]:
     shown = sections(gapless("info", "--json", "/bin/ls", **settings), status=1)["environment"]
     assert settings.items() <= {name: value.split(" (")[0] for name, value in shown.items()}.items()

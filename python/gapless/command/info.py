@@ -63,7 +63,8 @@ def setting_faults() -> dict[str, str]:
 
 
 def setting_rows() -> dict[str, str]:
-    """Our variables as they are set, with what is wrong with them."""
+    """Our variables as they are set, with what is wrong with them. The wrong ones are then taken away: they are
+    ignored anyway, and the library would say it again on stderr when it is asked for more."""
     ours = {name: value for name, value in os.environ.items() if name == "GAPLESS" or name.startswith("GAPLESS_")}
     if not ours:
         return {}
@@ -71,6 +72,8 @@ def setting_rows() -> dict[str, str]:
         faults = setting_faults()
     except (OSError, AttributeError, UserError) as error:
         return {**ours, "not checked": str(error)}
+    for name in faults:
+        os.environ.pop(name, None)
     return {name: f"{value} ({faults[name]})" if name in faults else value for name, value in ours.items()}
 
 
