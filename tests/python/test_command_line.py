@@ -64,6 +64,22 @@ def test_no_program_is_named_with_the_help_of_its_command(gapless, command):
     assert gapless(command).stderr == f"gapless: there is no program to run (see gapless {command} --help)\n"
 
 
+@pytest.mark.parametrize(
+    "command, status, said",
+    [
+        ("run", 127, "the name of the program is empty"),
+        ("exec", 127, "the name of the program is empty"),
+        ("info", 2, "the name of the program is empty"),
+        ("variables", 2, "the name of the variable is empty"),
+        ("bench", 2, "bench needs the name of a benchmark, --list or --check"),
+    ],
+)
+def test_an_empty_name_is_called_empty(gapless, libraries, command, status, said):
+    done = gapless(command, "", GAPLESS_LIBRARY_DIRECTORY=str(libraries))
+    assert is_mistake(done, status)
+    assert done.stderr == f"gapless: {said}\n"
+
+
 @pytest.mark.parametrize("words", [("run", "true"), ("exec", "true"), ("explain", "int")])
 def test_a_directory_without_the_library_is_named(gapless, tmp_path, words):
     done = gapless(*words, GAPLESS_LIBRARY_DIRECTORY=str(tmp_path))

@@ -163,8 +163,16 @@ def test_a_program_that_may_not_be_read_is_one_line(program, monkeypatch):
         info.program_rows(str(path))
 
 
-def test_a_program_that_does_not_exist(gapless):
-    assert is_mistake(gapless("info", "no-such-program"), 127)
+def test_what_is_no_program_is_told_apart(gapless, tmp_path):
+    (tmp_path / "app.py").write_text("pass\n")
+    for word, status, why in (
+        ("no-such-program", 127, "was not found"),
+        (tmp_path / "app.py", 126, "is not executable"),
+        (tmp_path, 126, "is a directory"),
+    ):
+        done = gapless("info", word)
+        assert is_mistake(done, status)
+        assert done.stderr == f"gapless: {word} {why}\n"
 
 
 def test_a_launcher_is_no_program(gapless, program):

@@ -83,6 +83,11 @@ def test_a_program_that_is_missing_or_not_executable(gapless, libraries, tmp_pat
     assert is_mistake(gapless("run", "no-such-program", **where), 127)
     assert is_mistake(gapless("run", tmp_path / "data", **where), 126)
     assert is_mistake(gapless("run", tmp_path, **where), 126)
+    (tmp_path / "script").write_text("echo started\n")
+    (tmp_path / "script").chmod(0o755)
+    done = gapless("run", tmp_path / "script", **where)
+    assert is_mistake(done, 126)
+    assert "no script that names its interpreter in a first line with #!" in done.stderr
 
 
 @pytest.mark.parametrize(

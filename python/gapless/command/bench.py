@@ -56,7 +56,7 @@ def bench(arguments) -> int:
         width = max(map(len, known), default=0)
         print("\n".join(f"{name:<{width}}  {question(path)}" for name, path in known.items()))
         return 0
-    if arguments.name is None:
+    if not arguments.name:
         raise UserError("bench needs the name of a benchmark, --list or --check", 2)
     if arguments.name == "all":
         chosen = without_those_that_need_options(known)

@@ -177,9 +177,7 @@ def python_of(program: Path) -> str | None:
 
 
 def program_rows(command: str) -> dict[str, str]:
-    found = shutil.which(command)
-    if found is None:
-        raise UserError(f"{command} was not found or is not executable", 127)
+    found = launch.executable(command)
     if kind := launch.launcher_kind(found):
         raise UserError(f"{command} is a launcher ({kind}); name the program that it starts: gapless info ./app", 2)
     program = Path(found)

@@ -6,6 +6,7 @@ every rank sets its own environment.
 """
 
 import ctypes
+import errno
 import functools
 import os
 import re
@@ -158,18 +159,27 @@ def exported(listed: str, names: list[str], shim: str) -> str:
     return ",".join([*kept, *(name for name in names if name not in given)])
 
 
+def executable(command: str) -> str:
+    """The path of what a shell would run by this name; what stands in the way is said as shells do."""
+    if not command:
+        raise UserError("the name of the program is empty", 127)
+    if program := shutil.which(command):
+        return program
+    if Path(command).is_file():
+        raise UserError(f"{command} is not executable", 126)
+    if "/" in command and Path(command).is_dir():
+        raise UserError(f"{command} is a directory", 126)
+    raise UserError(f"{command} was not found", 127)
+
+
 def replace_process(command: list[str], settings: dict[str, str]) -> None:
-    program = shutil.which(command[0])
-    if program is None:
-        if Path(command[0]).is_file():
-            raise UserError(f"{command[0]} is not executable", 126)
-        if "/" in command[0] and Path(command[0]).is_dir():
-            raise UserError(f"{command[0]} is a directory", 126)
-        raise UserError(f"{command[0]} was not found", 127)
     try:
-        os.execve(program, command, settings)
+        os.execve(executable(command[0]), command, settings)
     except OSError as error:
-        raise UserError(f"{command[0]} cannot be started: {error.strerror}", 126) from error
+        why = error.strerror
+        if error.errno == errno.ENOEXEC:
+            why = "it is no program of this machine, and no script that names its interpreter in a first line with #!"
+        raise UserError(f"{command[0]} cannot be started: {why}", 126) from error
 
 
 def what_is_promised(command: list[str], kind: str | None, settings: dict[str, str]) -> str:

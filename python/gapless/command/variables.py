@@ -8,6 +8,8 @@ from gapless.errors import UserError
 
 def variables(arguments) -> int:
     chosen = [v for v in sorted(VARIABLES, key=lambda v: v.for_developers) if arguments.name in (None, v.name)]
+    if arguments.name == "":
+        raise UserError("the name of the variable is empty", 2)
     if not chosen:
         raise UserError(f"there is no variable {arguments.name}; there are: {', '.join(v.name for v in VARIABLES)}", 2)
     print("\n\n".join(map(described, chosen)))
