@@ -14,6 +14,7 @@ What an endpoints communicator serves stands in docs/endpoints.md.
 """
 
 import ctypes
+import operator
 
 from gapless.errors import UserError
 
@@ -26,25 +27,26 @@ def create_endpoints(parent, count: int, thread_level: str | None = None) -> lis
 
     Collective over `parent`, called by one thread of each process; `count` may differ and may be 0. `thread_level` is
     one of MPI's words, such as "MPI_THREAD_SINGLE": a promise of how threads share each of these ranks. The ranks are
-    mpi4py communicators; each is freed by its Free(). Raises MPI.Exception as MPIX_Comm_create_endpoints fails, and
-    UserError where there is no gapless.
+    mpi4py communicators; each is freed by its Free(). Raises MPI.Exception as MPIX_Comm_create_endpoints fails,
+    OverflowError for a count that is no int of C, and UserError where there is no gapless.
     """
     from mpi4py import MPI
 
     handle = _handle_type(MPI)
+    number = _int(count)
+    made = (handle * max(number.value, 1))()
     info = MPI.Info.Create() if thread_level is not None else MPI.INFO_NULL
-    if thread_level is not None:
-        info.Set("thread_level", thread_level)
-    made = (handle * max(count, 1))()
     try:
+        if thread_level is not None:
+            info.Set("thread_level", thread_level)
         code = _function("MPIX_Comm_create_endpoints")(
-            handle(MPI._handleof(parent)), ctypes.c_int(count), handle(MPI._handleof(info)), made
+            handle(MPI._handleof(parent)), number, handle(MPI._handleof(info)), made
         )
     finally:
         if thread_level is not None:
             info.Free()
     _check(MPI, code)
-    return [MPI.Intracomm.fromhandle(made[i] or 0) for i in range(count)]
+    return [MPI.Intracomm.fromhandle(made[i] or 0) for i in range(number.value)]
 
 
 def useful_endpoints(parent) -> int:
@@ -54,6 +56,14 @@ def useful_endpoints(parent) -> int:
     count = ctypes.c_int(0)
     _check(MPI, _function("MPIX_Query_endpoints")(_handle_type(MPI)(MPI._handleof(parent)), ctypes.byref(count)))
     return count.value
+
+
+def _int(value: int) -> ctypes.c_int:
+    """ctypes would silently drop the upper bits."""
+    value = operator.index(value)
+    if not -(1 << 31) <= value < 1 << 31:
+        raise OverflowError(f"{value} does not fit in 31 bits")
+    return ctypes.c_int(value)
 
 
 def _handle_type(MPI):

@@ -139,6 +139,12 @@ def main():
         raise AssertionError("a negative number of endpoints")
     except MPI.Exception as error:
         assert error.Get_error_class() == MPI.ERR_ARG
+    for number in (1 << 32, (1 << 31) + 1, -(1 << 31) - 1):  # refused without a call of MPI
+        try:
+            create_endpoints(WORLD, number)
+        except OverflowError:
+            continue
+        raise AssertionError(f"{number} endpoints were not refused")
     ranks = create_endpoints(WORLD, EACH, thread_level="MPI_THREAD_SINGLE")
     assert MPI.Comm.Compare(ranks[0], ranks[1]) == ALIASED
     failures = []
