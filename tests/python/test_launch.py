@@ -152,6 +152,46 @@ def test_a_preload_that_the_user_has_hydra_pass_on_gets_ours_besides(program, wo
     assert command == [mpirun, *expected.split()]
 
 
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        ("-genvnone -n 2 a", "{} -genvnone -n 2 a"),
+        ("-n 2 -envlist PATH,HOME a : -n 1 b", "{} -n 2 -envlist PATH,HOME a : -n 1 b"),
+        ("-envnone -env GAPLESS_SCHEME=native a", "-env LD_PRELOAD /g.so -envnone -env GAPLESS_SCHEME=native a"),
+        ("-n 2 a -envnone", "-n 2 a -envnone"),
+    ],
+)
+def test_hydra_is_given_our_variables_where_it_is_told_to_drop_some(program, words, expected):
+    mpirun = str(program("mpirun", f'echo "{VERSIONS["hydra"]}"'))
+    settings = {"LD_PRELOAD": "/g.so", "GAPLESS_SCHEME": "x"}
+    command = launch.with_launcher_flags([mpirun, *words.split()], settings)
+    assert command == [mpirun, *expected.format("-env LD_PRELOAD /g.so -env GAPLESS_SCHEME x").split()]
+
+
+@pytest.mark.parametrize(
+    "words, default, expected",
+    [
+        ("a", "FOO=1;BAR", "--mca mca_base_env_list FOO=1;BAR;LD_PRELOAD;GAPLESS_SCHEME a"),
+        ("a", "", "--mca mca_base_env_list LD_PRELOAD;GAPLESS_SCHEME a"),
+        ("a", "GAPLESS_SCHEME=native", "--mca mca_base_env_list GAPLESS_SCHEME=native;LD_PRELOAD a"),
+        (
+            "--mca mca_base_env_list LD_PRELOAD=/t.so a",
+            None,
+            "--mca mca_base_env_list LD_PRELOAD=/t.so:/g.so;GAPLESS_SCHEME a",
+        ),
+        ("-gmca mca_base_env_list A=1 a", "B", "-gmca mca_base_env_list A=1;LD_PRELOAD;GAPLESS_SCHEME a"),
+        ("a --mca mca_base_env_list A=1", None, "-x LD_PRELOAD -x GAPLESS_SCHEME a --mca mca_base_env_list A=1"),
+    ],
+)
+def test_a_list_of_variables_for_open_mpi_gets_ours_besides(words, default, expected):
+    """Open MPI 4 refuses to start a job with such a list and -x."""
+    settings = {"LD_PRELOAD": "/g.so", "GAPLESS_SCHEME": "x"}
+    if default is not None:
+        settings["OMPI_MCA_mca_base_env_list"] = default
+    command = launch.with_launcher_flags(["orterun", *words.split()], settings)
+    assert command == ["orterun", *expected.split()]
+
+
 def test_open_mpi_passes_on_what_else_a_calibration_needs():
     settings = {"GAPLESS_PROFILE": "built-in", "PYTHONPATH": "/p"}
     command = launch.with_launcher_flags(["orterun", "python3"], settings, ("PYTHONPATH",))

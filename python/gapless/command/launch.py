@@ -17,13 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gapless import locate
-from gapless.command.launcher_options import hydra_values, openmpi_values, options, srun_values
+from gapless.command.launcher_options import OPENMPI_PAIRS, hydra_values, openmpi_values, options, srun_values
 from gapless.environment import VARIABLES
 from gapless.errors import UserError
 
 OPENMPI = "Open MPI"
 HYDRA = "Hydra"
 SLURM = "Slurm"
+ENV_LIST = "mca_base_env_list"  # a parameter of Open MPI: the variables that its launcher passes on
 
 
 def preload(existing: str, shim: str) -> str:
@@ -87,9 +88,11 @@ def with_launcher_flags(command: list[str], settings: dict[str, str], others: tu
     shim = settings.get("LD_PRELOAD", "").rpartition(":")[2]  # where preload() puts it
     kind, words = launcher_kind(command[0]), command[1:]
     if kind == OPENMPI:
-        words = for_each_program(words, lambda own: with_openmpi_flags(own, names, shim))
+        default = settings.get("OMPI_MCA_mca_base_env_list")
+        words = for_each_program(words, lambda own: with_openmpi_flags(own, names, default, shim))
     elif kind == HYDRA:
-        words = for_each_program(words, lambda own: with_shim_for_hydra(own, shim))
+        given = {name: settings[name] for name in names if name in settings}
+        words = for_each_program(words, lambda own: with_hydra_flags(own, given, shim))
     elif kind == SLURM:
         # srun passes everything on unless told otherwise, by --export or by a variable of the same meaning.
         default = settings.get("SRUN_EXPORT_ENV") or settings.get("SLURM_EXPORT_ENV") or "ALL"
@@ -111,29 +114,42 @@ def with_shim(setting: str, shim: str) -> str:
     return f"{name}={preload(value, shim)}" if name == "LD_PRELOAD" and is_given else setting
 
 
-def with_openmpi_flags(words: list[str], names: list[str], shim: str) -> list[str]:
-    """-x for each name. Of two -x for a name Open MPI 4 takes the last one, and 5 the first one."""
-    words, given = list(words), set()
+def with_openmpi_flags(words: list[str], names: list[str], default: str | None, shim: str) -> list[str]:
+    """-x for each name. Of two -x for a name Open MPI 4 takes the last one, and 5 the first one. Open MPI 4 takes no -x
+    beside a list of variables: then the list, by `default` that of the environment, gets the names."""
+    words, given, is_listed = list(words), set(), False
     for i in options(words, openmpi_values):
         flag, is_joined, setting = words[i].partition("=")  # 5 takes --x=NAME=VALUE too
+        if flag.lstrip("-") in OPENMPI_PAIRS.split() and words[i + 1 : i + 2] == [ENV_LIST] and i + 2 < len(words):
+            words[i + 2] = with_names(words[i + 2], ";", names, shim)
+            is_listed = True
         if flag not in ("-x", "--x") or (not is_joined and i + 1 == len(words)):
             continue
         setting = with_shim(setting if is_joined else words[i + 1], shim)
         if "=" in setting:
             given.add(setting.partition("=")[0])
         words[i : i + (1 if is_joined else 2)] = [f"{flag}={setting}"] if is_joined else [flag, setting]
+    if is_listed:
+        return words
+    if default is not None:
+        return ["--mca", ENV_LIST, with_names(default, ";", names, shim), *words]
     return [*(word for name in names if name not in given for word in ("-x", name)), *words]
 
 
-def with_shim_for_hydra(words: list[str], shim: str) -> list[str]:
-    """Where -env or -genv gives LD_PRELOAD a value, as two words or as one."""
-    words = list(words)
+def with_hydra_flags(words: list[str], settings: dict[str, str], shim: str) -> list[str]:
+    """The shim where -env or -genv gives LD_PRELOAD a value, as two words or as one. Where other options say that not
+    all variables are passed, -env for ours."""
+    words, given, are_dropped = list(words), set(), False
     for i in options(words, hydra_values):
-        if words[i].lstrip("-") in ("env", "genv") and i + 1 < len(words):
+        option = words[i].lstrip("-")
+        are_dropped |= option in ("envnone", "genvnone", "envlist", "genvlist")
+        if option in ("env", "genv") and i + 1 < len(words):
             if words[i + 1] == "LD_PRELOAD" and i + 2 < len(words):
                 words[i + 2] = preload(words[i + 2], shim)
             words[i + 1] = with_shim(words[i + 1], shim)
-    return words
+            given.add(words[i + 1].partition("=")[0])
+    ours = {name: value for name, value in settings.items() if are_dropped and name not in given}
+    return [*(word for name, value in ours.items() for word in ("-env", name, value)), *words]
 
 
 def with_exports(words: list[str], names: list[str], default: str, shim: str) -> list[str]:
@@ -151,12 +167,15 @@ def with_exports(words: list[str], names: list[str], default: str, shim: str) ->
 
 def exported(listed: str, names: list[str], shim: str) -> str:
     """What srun's --export lists, and the names, unless it lists all."""
-    items = [with_shim(item, shim) for item in listed.split(",")]
-    if items[0].upper() == "ALL":
-        return ",".join(items)
+    is_all = listed.split(",")[0].upper() == "ALL"
+    return with_names(listed, ",", [] if is_all else names, shim, but=("NONE", "NIL"))
+
+
+def with_names(listed: str, separator: str, names: list[str], shim: str, but: tuple[str, ...] = ()) -> str:
+    """A list of variables, with and without values, and the names that it has not. `but`: words that name none."""
+    items = [with_shim(item, shim) for item in listed.split(separator) if item and item.upper() not in but]
     given = {item.partition("=")[0] for item in items}
-    kept = [item for item in items if item.upper() not in ("", "NONE", "NIL")]
-    return ",".join([*kept, *(name for name in names if name not in given)])
+    return separator.join([*items, *(name for name in names if name not in given)])
 
 
 def executable(command: str) -> str:
