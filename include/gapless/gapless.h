@@ -112,7 +112,8 @@ GAPLESS_API gapless_status gapless_type_struct(int64_t count, const int64_t* blo
 typedef enum gapless_order { GAPLESS_ORDER_C = 0, GAPLESS_ORDER_FORTRAN = 1 } gapless_order;
 
 /* MPI_Type_create_subarray: the box of subsizes[] elements that begins at starts[] in an array of sizes[] elements,
- * each list `dimensions` >= 1 long; order is a gapless_order. Its extent is the whole array's. */
+ * each list `dimensions` >= 1 long; order is a gapless_order. Its extent is the whole array's. A subsize of 0, which
+ * MPI refuses, makes a type without bytes. */
 GAPLESS_API gapless_status gapless_type_subarray(int dimensions, const int64_t* sizes, const int64_t* subsizes,
                                                  const int64_t* starts, int order, const gapless_type* child,
                                                  gapless_type** result);

@@ -23,7 +23,7 @@
 namespace gapless::mpi::endpoints {
 namespace {
 
-using table::RoleKind, table::nowhere, table::place_of;
+using table::RoleKind, table::has_role, table::nowhere, table::place_of;
 
 /// What becomes of a call on an endpoint.
 enum class Course { refused, served, handle, replaced };
@@ -100,13 +100,12 @@ Endpoint* endpoint_of(const Arguments& arguments) noexcept {
 }
 
 template <class Row>
-constexpr bool has_group = place_of(Row::argument_roles, RoleKind::group) != nowhere;
+constexpr bool has_group = has_role<Row>(RoleKind::group);
 
 /// Does the call name a communicator? Calls that name none, such as MPI_Put or MPI_Parrived, may be so frequent that a
 /// system call in each would cost noticeable time.
 template <class Row>
-constexpr bool has_communicator = place_of(Row::argument_roles, RoleKind::communicator) != nowhere ||
-                                  place_of(Row::argument_roles, RoleKind::communicator_place) != nowhere;
+constexpr bool has_communicator = has_role<Row>(RoleKind::communicator) || has_role<Row>(RoleKind::communicator_place);
 
 /// Is a group, a request or a message of endpoints among the arguments of a call that names no endpoint?
 template <class Row, class Arguments>
@@ -154,7 +153,7 @@ bool has_places_of_results(const Arguments& arguments) noexcept {
 }
 
 template <class Row>
-constexpr bool makes_communicator = place_of(Row::argument_roles, RoleKind::new_communicator) != nowhere;
+constexpr bool makes_communicator = has_role<Row>(RoleKind::new_communicator);
 
 /// The handle that the calling thread is freeing, which callbacks may still use. Null: none.
 constinit thread_local const MPI_Comm* being_freed = nullptr;
@@ -227,7 +226,7 @@ struct Wrapped<Row, int (*)(Arguments...)> {
     Endpoint* const endpoint = endpoint_of<Row>(std::tie(arguments...));
     if (endpoint == nullptr) return pass_on_meanwhile(arguments...);
     if (endpoint == &freed_endpoint) return call_on_freed(arguments...);
-    if constexpr (place_of(Row::argument_roles, RoleKind::communicator_place) != nowhere) {
+    if constexpr (has_role<Row>(RoleKind::communicator_place)) {
       const BeingFreed meanwhile(endpoint->handle);
       return carry_out(*endpoint, arguments...);
     } else {

@@ -36,7 +36,7 @@ struct MessageArguments {
   template <RoleKind kind>
   static constexpr int place = table::place_of(Row::argument_roles, kind);
   template <RoleKind kind>
-  static constexpr bool has = place<kind> != table::nowhere;
+  static constexpr bool has = table::has_role<Row>(kind);
 
   static auto call_library(const Tuple& arguments) { return std::apply(Row::native_function(), arguments); }
 

@@ -341,7 +341,7 @@ void stash_again(const Matched& matched) noexcept {
   }
 }
 
-void take_back_lost_slots() noexcept {
+void look_for_lost_slots() noexcept {
   // Another thread's receive may be complete in the library, with its message still to be fetched.
   if (runtime::is_multithreaded() || !requests::are_none() || are_stashed() || are_given()) return;
   transfer::headers::take_back_lost_slots(transfer::headers::own_inbox().head());

@@ -65,7 +65,7 @@ void stash_again(const Matched& matched) noexcept;
 
 /// Takes back slots of this process that no message will be fetched from, if no receive is under way, and all matched
 /// messages are received.
-void take_back_lost_slots() noexcept;
+void look_for_lost_slots() noexcept;
 
 /// The number of the message that was stashed last.
 std::uint64_t last_stashed() noexcept;

@@ -21,6 +21,7 @@ bool call(const ErrorObject& object, Argument argument) noexcept {
     case ErrorObject::Kind::file:
       return (native.*of_file)(object.file, argument) == MPI_SUCCESS;
     case ErrorObject::Kind::none:
+    case ErrorObject::Kind::returning:
       break;
   }
   return false;

@@ -327,7 +327,7 @@ void end(Pending* pending) noexcept {
   if (pending->frees_request) native.Request_free(&pending->handle);
   release(pending);
   if (transfer::headers::may_be_lost()) [[unlikely]]
-    headers::take_back_lost_slots();
+    headers::look_for_lost_slots();
 }
 
 void adopt(Pending* pending) noexcept {

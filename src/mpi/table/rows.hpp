@@ -38,6 +38,12 @@ using namespace vocabulary;  // NOLINT: the rows are written in it
 
 }  // namespace rows
 
+/// Have calls of that row an argument of that kind?
+template <class Row>
+consteval bool has_role(RoleKind kind) {
+  return place_of(Row::argument_roles, kind) != nowhere;
+}
+
 /// The communicator, window or file of a call of that row; nothing where it has none (a message, a session).
 template <class Row, class Arguments>
 ErrorObject error_object(const Arguments& arguments) noexcept {

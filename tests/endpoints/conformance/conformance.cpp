@@ -305,7 +305,8 @@ TEST(Collectives, OfOneProcessSendNoMessages) {
 
 /// What is expected is what the library gives to processes.
 TEST(Intercommunicators, OfProcessesAreAsExpected) {
-  if (size() > 1) EXPECT_EQ(0, wrong_between_parts(MPI_COMM_WORLD, false));
+  if (size() == 1) return;
+  EXPECT_EQ(0, wrong_between_parts(MPI_COMM_WORLD, false));
 }
 
 TEST(Intercommunicators, AreRightForAnyNumberOfEndpoints) {

@@ -136,7 +136,8 @@ class PersistentMessages {
   }
   ~PersistentMessages() {
     for (MPI_Request& request : requests_) {
-      if (request != MPI_REQUEST_NULL) EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&request));
+      if (request == MPI_REQUEST_NULL) continue;
+      EXPECT_EQ(MPI_SUCCESS, MPI_Request_free(&request));
     }
   }
   PersistentMessages(const PersistentMessages&) = delete;

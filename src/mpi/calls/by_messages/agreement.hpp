@@ -54,7 +54,7 @@ namespace internal {
 struct Agreement {
   std::map<int, model::AgreedWay> ways{};  ///< by kind
   MPI_Comm lane = MPI_COMM_NULL;
-  Unmapped unmapped;
+  Unmapped unmapped{};
   bool is_over = false;  ///< a rank has no memory: all exchanges are the library's
   Exchanged among_all{}, among_neighbors{};
 

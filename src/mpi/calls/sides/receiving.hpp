@@ -255,7 +255,7 @@ class Receiving : public Side<Count> {
     const transfer::Result result = batch.run();
     note_unpacked();
     if (transfer::headers::may_be_lost()) [[unlikely]]
-      headers::take_back_lost_slots();
+      headers::look_for_lost_slots();
     if (result != transfer::Result::ok) code = transfer_failure(function, result);
     status.deliver();
     return code == MPI_SUCCESS || code == raised_already ? code : raise(code);

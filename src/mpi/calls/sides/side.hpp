@@ -3,8 +3,9 @@
 // instead.
 //
 // Order of calls, with calls that not every message needs in brackets. A send: constructor, [weigh_request], offer,
-// [correct], prepare, the library's call, sent. A receive: constructor, [weigh_request], prepare, the library's call,
-// finish_call; or unpack_in and note_unpacked, where one batch completes several messages.
+// [correct], prepare, the library's call, sent, [complete, while the message needs its memory]. A receive: constructor,
+// [weigh_request], [comes_from, where the source is an argument; take_match, where a probe has matched the message],
+// prepare, the library's call, finish_call; or unpack_in and note_unpacked, where one batch completes several messages.
 #pragma once
 
 #include <cstddef>

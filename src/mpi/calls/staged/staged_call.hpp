@@ -23,6 +23,8 @@
 
 namespace gapless::mpi {
 
+using table::has_role;
+
 enum class Staging { none, blocking, nonblocking, persistent, one_sided, split };
 
 /// How calls of that row are staged. Calls whose memory datatypes describe, and that are no messages, are staged.
@@ -35,7 +37,7 @@ consteval Staging staging_of() {
     if (!is_sent(role.kind) && !is_received(role.kind) && role.kind != broadcast) return Staging::none;
     has_buffers = true;
   }
-  const auto has = [](table::RoleKind kind) { return table::place_of(Row::argument_roles, kind) != table::nowhere; };
+  constexpr auto has = [](table::RoleKind kind) consteval { return has_role<Row>(kind); };
   if (!has_buffers || has(destination) || has(source)) return Staging::none;
   if (has(window) && !has(new_request)) return has(target) || has(target_rank) ? Staging::one_sided : Staging::none;
   if (has(file) && !has(status) && !has(new_request)) return Staging::split;
@@ -44,11 +46,6 @@ consteval Staging staging_of() {
   const bool is_over =
       has(communicator) || has(operation) || has(packed_in) || has(packed_out) || (has(file) && has(status));
   return is_over ? Staging::blocking : Staging::none;
-}
-
-template <class Row>
-consteval bool has_role(table::RoleKind kind) {
-  return table::place_of(Row::argument_roles, kind) != table::nowhere;
 }
 
 /// Is one of the call's memories packed bytes, and another what they are packed from or unpacked to?

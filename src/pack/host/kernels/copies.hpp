@@ -94,13 +94,13 @@ struct Long {
   }
 };
 
-/// The copy for blocks of exactly `length` bytes; Long for everything from longest_fixed on.
+/// The copy for blocks of exactly `length` bytes; Long for everything from shortest_long on.
 template <int length>
 struct CopyOf {
   using Type = Overlapped<32, (length - 1) / 32>;
 };
 template <int length>
-requires(length == 0 || length >= longest_fixed) struct CopyOf<length> {
+requires(length == 0 || length >= shortest_long) struct CopyOf<length> {
   using Type = Long;
 };
 template <int length>
@@ -148,7 +148,7 @@ struct RowCopyOf {
   using Type = Exact<length>;
 };
 template <int length>
-requires(length == 0 || length >= longest_fixed) struct RowCopyOf<length> {
+requires(length == 0 || length >= shortest_long) struct RowCopyOf<length> {
   using Type = Long;
 };
 

@@ -37,7 +37,7 @@ constexpr Kernels table_of(const char* name, std::integer_sequence<int, length..
 #define GAPLESS_TABLE(x) GAPLESS_TABLE_OF(x)
 
 constexpr Kernels GAPLESS_TABLE(GAPLESS_KERNELS) = table_of(GAPLESS_STRING(GAPLESS_KERNELS),
-                                                            std::make_integer_sequence<int, longest_fixed + 1>(),
+                                                            std::make_integer_sequence<int, shortest_long + 1>(),
                                                             std::make_integer_sequence<int, field_classes>());
 
 }  // namespace gapless::pack::host

@@ -12,10 +12,11 @@ struct Layout;
 
 namespace gapless::pack::host {
 
-/// Blocks shorter than this have copies of their own; the tables' last entry serves all others.
-inline constexpr int longest_fixed = 257;
+/// Blocks of each length below this one have a copy of their own, of words whose number the compiler knows; the tables'
+/// last entry serves all long blocks.
+inline constexpr int shortest_long = 257;
 
-inline Offset table_index(Offset length) noexcept { return length < longest_fixed ? length : longest_fixed; }
+inline Offset table_index(Offset length) noexcept { return length < shortest_long ? length : shortest_long; }
 
 /// Fields up to this length have a copy in the table of pairs.
 inline constexpr Offset longest_paired = 64;
@@ -74,13 +75,13 @@ struct Kernels {
   /// `count` blocks of `length` bytes, `stride` apart in memory and one after the other in the packed buffer. The first
   /// of each pair packs, the second one unpacks.
   using Rows = void(Offset count, Offset stride, char* memory, char* packed, Offset length);
-  Rows* rows[longest_fixed + 1][2];
+  Rows* rows[shortest_long + 1][2];
 
   /// Any number of bytes.
   void (*bytes)(const char* source, char* destination, Offset count);
 
   using NestOf = void(const Nest& nest, const char* source, char* destination);
-  NestOf* nest[longest_fixed + 1];
+  NestOf* nest[shortest_long + 1];
 
   /// A nest of blocks of any length by streaming stores (pack/host/streaming.hpp), which other processors see in order
   /// only behind end_streams(). Null where the instruction set has none.
@@ -91,8 +92,8 @@ struct Kernels {
   /// scatter: for i in [0, count), `child` from source + i * stride to destination + offsets[i].
   using Lists = void(const Nest& child, List offsets, Offset count, Offset stride, const char* source,
                      char* destination);
-  Lists* gather[longest_fixed + 1];
-  Lists* scatter[longest_fixed + 1];
+  Lists* gather[shortest_long + 1];
+  Lists* scatter[shortest_long + 1];
 
   /// For i in [first, last): run i, ends[i] - ends[i - 1] bytes long, from memory + offsets[i] to the next packed
   /// bytes.

@@ -154,7 +154,7 @@ template <int bytes, bool fetches>
 template <int length, bool packs>
 [[gnu::aligned(64)]] void rows_of(Offset count, Offset stride, char* memory, char* packed, Offset any_length) {
   const typename RowCopyOf<length>::Type copy(any_length);
-  const Offset unit = length < longest_fixed ? length : any_length;
+  const Offset unit = length < shortest_long ? length : any_length;
   if constexpr (packs) {
     rows(copy, count, stride, unit, memory, packed);
   } else {

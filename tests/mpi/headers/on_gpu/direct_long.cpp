@@ -62,14 +62,18 @@ TEST_F(Direct, LongMessagesBothWays) {
     EXPECT_EQ(MPI_SUCCESS, MPI_Waitall(4, requests, MPI_STATUSES_IGNORE));
     EXPECT_TRUE(arrived(theirs, mine.values.size()) == first.values());
     EXPECT_TRUE(arrived(theirs, mine.values.size()) == second.values());
-    if (counts) EXPECT_EQ(before + 4, direct_messages());
+    if (counts) {
+      EXPECT_EQ(before + 4, direct_messages());
+    }
     // A send is complete before its receiver has read all, and two such messages fill the exported memory.
     MPI_Sendrecv(nullptr, 0, MPI_INT, partner(), tag, nullptr, 0, MPI_INT, partner(), tag, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
     MPI_Sendrecv(mine.memory.data(), 1, mine.type, partner(), tag, first.data(), 1, mine.type, partner(), tag,
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     EXPECT_TRUE(arrived(theirs, mine.values.size()) == first.values());
-    if (counts) EXPECT_EQ(before + 6, direct_messages());
+    if (counts) {
+      EXPECT_EQ(before + 6, direct_messages());
+    }
   }
 }
 
