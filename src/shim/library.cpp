@@ -6,6 +6,9 @@
 
 #include <cstring>
 
+// Where the linker has put this library's first byte and the end of its last.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[], _end[];
+
 namespace gapless::shim {
 
 namespace {
@@ -13,6 +16,10 @@ namespace {
 constexpr const char* mark_of_a_library = "PMPI_Get_version";
 
 const link_map* ourselves() { return object_of(reinterpret_cast<const void*>(&ourselves)); }
+
+/// The same as object_of(address) == ourselves(), for which the dynamic linker would look through all symbols of the
+/// address's object: tens of microseconds for each function of an MPI library.
+bool is_ours(const void* address) { return address >= __ehdr_start && address < _end; }
 
 /// A handle on an object that is loaded already; the main program's has an empty name.
 void* handle_of(const link_map* object) {
@@ -95,7 +102,7 @@ void* Library::symbol(const char* name) const {
     if (void* in_use = dlsym(RTLD_DEFAULT, name)) return in_use;
   }
   void* found = dlsym(handle, name);
-  return found != nullptr && object_of(found) != ourselves() ? found : nullptr;
+  return is_ours(found) ? nullptr : found;
 }
 
 void* without_library(const char* name, const void* caller) {
@@ -106,15 +113,16 @@ void* without_library(const char* name, const void* caller) {
       dlclose(handle);
     }
   }
-  if (found == nullptr || object_of(found) == ourselves()) found = dlsym(RTLD_NEXT, name);
-  return found != nullptr && object_of(found) != ourselves() ? found : nullptr;
+  if (found == nullptr || is_ours(found)) found = dlsym(RTLD_NEXT, name);
+  return is_ours(found) ? nullptr : found;
 }
 
-void* tool_behind_us(const char* name) {
+void* tool_behind_us(const char* name, const Library& library) {
   void* found = dlsym(RTLD_NEXT, name);
-  if (found == nullptr) return nullptr;
+  if (found == nullptr || is_ours(found)) return nullptr;
+  if (library.handle != nullptr && found == dlsym(library.handle, name)) return nullptr;
   const link_map* object = object_of(found);
-  if (object == nullptr || object == ourselves()) return nullptr;
+  if (object == nullptr) return nullptr;
   void* handle = handle_of(object);
   if (handle == nullptr) return nullptr;
   // A tool that depends on the MPI library sees the library; the library sees itself.

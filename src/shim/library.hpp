@@ -31,7 +31,7 @@ struct Library {
 void* without_library(const char* name, const void* caller);
 
 /// What stands behind gapless in the search order as `name` and is no MPI library: a tool's wrapper that was preloaded
-/// after gapless; null if there is none.
-void* tool_behind_us(const char* name);
+/// after gapless; null if there is none. `library` is the program's.
+void* tool_behind_us(const char* name, const Library& library);
 
 }  // namespace gapless::shim

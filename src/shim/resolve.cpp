@@ -162,7 +162,7 @@ void redirect(const gapless_variant_entry* entries, std::size_t count) {
     void* ours = implementation(entries, count, bare_name(i));
     if (ours == nullptr) continue;
     set(gapless_shim_slots[i].pmpi, ours);
-    if (tool_behind_us(mpi_name(i)) == nullptr) set(gapless_shim_slots[i].mpi, ours);
+    if (tool_behind_us(mpi_name(i), state.library) == nullptr) set(gapless_shim_slots[i].mpi, ours);
   }
 }
 
@@ -173,7 +173,7 @@ void fill_slots(const gapless_variant_entry* entries, std::size_t count) {
     void* ours = implementation(entries, count, bare_name(i));
     if (ours == nullptr) ours = implementation(state.additions, state.addition_count, bare_name(i));
     if (ours == nullptr && is_addition(i)) ours = reinterpret_cast<void*>(&unsupported_addition);
-    void* tool = tool_behind_us(mpi_name(i));
+    void* tool = tool_behind_us(mpi_name(i), state.library);
     set(gapless_shim_slots[i].pmpi, ours != nullptr ? ours : native(pmpi_names[i]));
     set(gapless_shim_slots[i].mpi, tool != nullptr ? tool : ours != nullptr ? ours : native(mpi_name(i)));
   }
