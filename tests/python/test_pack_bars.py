@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import _report  # noqa: E402  (found through the line above)
 import collectives  # noqa: E402
+import starts  # noqa: E402
 from _pack import bars as pack_bars  # noqa: E402
 from _pack import rows as pack_rows  # noqa: E402
 
@@ -138,3 +139,19 @@ def test_a_miss_is_not_hidden_by_rounding():
     slab = {"case": {"exchange": "slab", "library": "openmpi"}, "value": 1, "bound": 1}
     missed = list(collectives.bars([row, slab]))[-1]
     assert not missed["holds"] and missed["figure"] == "1.053 (halo)"
+
+
+def test_what_a_start_may_cost_is_said_of_the_dearest_job():
+    def row(ranks, moment, unit, value):
+        return {
+            "case": {"library": "mpich", "ranks": ranks, "moment": moment},
+            "value": value,
+            "unit": unit,
+            "bound": 40,
+        }
+
+    rows = [row(2, "MPI_Init", "ms", 45), row(16, "MPI_Init", "ms", 52), row(2, "first messages", "MiB", 41)]
+    rows += [row(2, "first messages", "ms", 400), row(2, "MPI_Init", "MiB", 400)]
+    init, memory = starts.bars(rows)
+    assert not init["holds"] and init["figure"] == "12.0 ms (16 processes)"
+    assert memory["holds"] and memory["figure"] == "1.0 MiB (2 processes)"

@@ -269,6 +269,14 @@ def test_what_it_costs_where_it_does_not_help():
     assert "takes 18 ns more, and up to 274 ns where" in words
     assert "that receive takes up to 999 ns more." in words and "does not use" not in words
     assert words.endswith("reach, of the library's speed, one at a time 0.90 (0.90 at worst).")
+    starts = [
+        {"case": {"library": "mpich", "ranks": 4 * ranks, "moment": moment}, "value": ranks, "unit": unit, "bound": 2}
+        for moment, unit in (("MPI_Init", "ms"), ("first messages", "MiB"), ("first messages", "ms"))
+        for ranks in (1, 5)
+    ]
+    words = " ".join(costs.costs_sentences([*loaded, of("starts", *starts)]).split())
+    assert "takes 0.0 to 3.0 ms more of processor time to the end" in words
+    assert "0.0 to 3.0 MiB more of memory" in words and "of a job of up to 20." in words
     beside = [overhead("MPI_Pack", costs.BESIDE_GPU, 40), overhead("MPI_Recv of 1 KiB", costs.BESIDE_GPU, 51)]
     words = " ".join(costs.costs_sentences([*loaded, of("mpi_overhead", *beside)]).split())
     assert "that the process does not use, a call takes 40 ns more, and that receive 51 ns." in words

@@ -81,6 +81,16 @@ def costs_table(results: list[dict]) -> str:
     return f"More than by the library alone ({'; '.join(origins)}):\n\n" + markdown(heads, rows)
 
 
+def more_at_start(results: list[dict], moment: str, unit: str) -> str:
+    """By how much a process has used more at that moment, the least and the most."""
+    more = [
+        max(row["value"] - row["bound"], 0)
+        for _, row in rows_of(results, "starts")
+        if (row["case"]["moment"], row["unit"]) == (moment, unit)
+    ]
+    return f"{min(more):.1f} to {max(more):.1f} {unit}"
+
+
 def costs_sentences(results: list[dict]) -> str:
     """What is lost by calls, by datatypes, and by messages that gapless leaves alone."""
     messages = [row for _, row in rows_of(results, "host_messages")]
@@ -105,6 +115,12 @@ def costs_sentences(results: list[dict]) -> str:
             f"its buffer lies in pages of its own, as large arrays do; that receive takes up to {header:.0f} ns more."
         )
     sentences.append(f"To make and free a datatype takes {times(costs_of_types(results))} as long.")
+    if starts := [row["case"]["ranks"] for _, row in rows_of(results, "starts")]:
+        init, memory = more_at_start(results, "MPI_Init", "ms"), more_at_start(results, "first messages", "MiB")
+        sentences.append(
+            f"A process takes {init} more of processor time to the end of `MPI_Init`, and {memory} more of memory once "
+            f"it has had a first message from each process of a job of up to {max(starts)}."
+        )
     shares = []
     for kind, beginnings in NODE_MESSAGES.items():
         gains = gains_of(row for row in messages if row["case"]["message"].startswith(beginnings))
