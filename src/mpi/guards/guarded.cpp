@@ -21,6 +21,7 @@
 #include "mpi/lifetime/errors.hpp"
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/requests/deferred.hpp"
+#include "mpi/table/library_traits.hpp"
 #include "mpi/table/rows.hpp"
 #include "transfer/choice/host_trial.hpp"
 
@@ -46,6 +47,14 @@ consteval bool gathers_to_all() {
   const bool receives = has_role<Row>(receive_from_all) || has_role<Row>(receive_from_all_v) ||
                         has_role<Row>(receive_from_neighbors) || has_role<Row>(receive_from_neighbors_v);
   return has_role<Row>(send) && receives && !has_role<Row>(root);
+}
+
+/// Does a root get a part of the same length from each process?
+template <class Row>
+consteval bool gathers_equal_parts() {
+  using enum RoleKind;
+  return staging_of<Row>() == Staging::blocking && has_role<Row>(send) && has_role<Row>(receive_from_all) &&
+         has_role<Row>(root);
 }
 
 /// Does a root have a part of the same length of, or for, each process? The lengths of MPI_Gatherv's and MPI_Scatterv's
@@ -106,6 +115,10 @@ struct Guard<Row, int (*)(Arguments...)> {
     }
     if constexpr (packs_host_memory<Row>()) {
       const auto memories = View::memories_of(all);
+      if constexpr (library_gathers_by_extent && gathers_equal_parts<Row>()) {
+        if (is_longer_than_extent(facts, memories[0])) [[unlikely]]
+          return pack_gaps(facts, arguments...);
+      }
       const bool is_left = std::ranges::all_of(
           memories, [&](const auto& argument) { return is_left_to_library(facts, argument, gpu >= 0); });
       if constexpr (is_exchange<Row>()) {
@@ -119,16 +132,22 @@ struct Guard<Row, int (*)(Arguments...)> {
     return Row::native_function()(arguments...);
   }
 
+  /// With noncontiguous memory packed, whatever the model predicts.
+  [[gnu::noinline]] static int pack_gaps(const CallFacts& facts, Arguments... arguments) {
+    CallFacts packing = facts;
+    packing.packs_gaps = true;
+    return StagedCall<Row, Arguments...>::run(packing, arguments...);
+  }
+
   /// Packed or left to the library, as its kind has been seen to go best.
   [[gnu::noinline]] static int try_ways(std::uint64_t key, bool is_left, const CallFacts& facts,
                                         Arguments... arguments) {
     using transfer::HostWay;
     transfer::HostTrial trial(key);
-    CallFacts packing = facts;
-    packing.packs_gaps = trial.way() == HostWay::packed;
-    const bool packs = trial.way() == HostWay::predicted ? !is_left : packing.packs_gaps;
-    const int code =
-        packs ? StagedCall<Row, Arguments...>::run(packing, arguments...) : Row::native_function()(arguments...);
+    const HostWay way = trial.way();
+    const int code = way == HostWay::packed                  ? pack_gaps(facts, arguments...)
+                     : way == HostWay::predicted && !is_left ? StagedCall<Row, Arguments...>::run(facts, arguments...)
+                                                             : Row::native_function()(arguments...);
     if (code == MPI_SUCCESS) trial.end();
     return code;
   }
@@ -142,12 +161,8 @@ struct Guard<Row, int (*)(Arguments...)> {
     const by_messages::AgreedExchange exchange(
         facts.communicator, kind, [&](auto mapping) { return by_messages::wish_of(facts, sides, mapping); },
         [&](auto& exchanged) { return by_messages::reserve(facts, sides, exchanged); });
-    if (exchange.lane() == MPI_COMM_NULL) {
-      if (!exchange.is_timed()) return serve(facts, all, arguments...);
-      CallFacts packing = facts;
-      packing.packs_gaps = true;
-      return StagedCall<Row, Arguments...>::run(packing, arguments...);
-    }
+    if (exchange.lane() == MPI_COMM_NULL)
+      return exchange.is_timed() ? pack_gaps(facts, arguments...) : serve(facts, all, arguments...);
     const int code = by_messages::exchange(facts, sides, exchange);
     return code == MPI_SUCCESS ? code : table::raise<Row>(code, all);
   }

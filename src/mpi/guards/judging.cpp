@@ -119,6 +119,16 @@ bool is_left_to_library(const CallFacts& call, const MemoryArgument& argument, b
   return saving_ns <= 0;
 }
 
+bool is_longer_than_extent(const CallFacts& call, const MemoryArgument& argument) noexcept {
+  if (!matters_here(call, argument) || argument.is_in_place() || argument.counts[0] <= 0) return false;
+  const TypeRecord* const record = type_cache::find_in_table(argument.datatype);
+  if ((record != nullptr && record->plain) || !runtime::is_usable(argument.datatype)) return false;
+  MPI_Count lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+  native.Type_get_extent_x(argument.datatype, &lower, &extent);
+  native.Type_get_true_extent_x(argument.datatype, &true_lower, &true_extent);
+  return true_extent > extent;
+}
+
 std::uint64_t trial_key(const CallFacts& call, std::span<const MemoryArgument> arguments) noexcept {
   constexpr MPI_Count least_bytes = 16384;
   std::uint64_t key = number_of(call.communicator);

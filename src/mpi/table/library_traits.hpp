@@ -49,6 +49,10 @@ inline constexpr bool library_loses_unaligned_elements = is_open_mpi;
 inline constexpr bool library_loses_ends_of_own_parts = is_open_mpi;
 inline constexpr std::size_t piece_of_own_part = std::size_t{64} << 10;
 
+/// Does a process between the leaves of a gather and its root keep the parts of others as far apart as the extent of
+/// its own datatype says? Parts that are longer overwrite each other. Open MPI 5.0.11 does in MPI_Gather.
+inline constexpr bool library_gathers_by_extent = is_open_mpi;
+
 /// Does the library lose packed bytes that it receives into structs whose fields lie one after the other and not at the
 /// struct's beginning? MPICH 5.0.2 reads long contiguous messages out of the sender's memory into a list of the
 /// receiver's blocks. The list is made as long as there are fields, and set for one block. It ends in unset addresses.

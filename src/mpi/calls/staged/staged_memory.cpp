@@ -57,8 +57,8 @@ void StagedMemory::describe(std::span<const MemoryArgument> arguments) {
     in_place_ |= argument.is_in_place();
     if (!matters_here(call_, argument)) continue;
     // Beside a GPU one part that must be packed has all parts of the argument packed, short ones too.
-    const bool may_wait =
-        may_pack_host_memory(call_) && !call_.is_persistent && !(library_loses_cut_elements && device::in_use());
+    const bool may_wait = may_pack_host_memory(call_) && !call_.is_persistent && !call_.packs_gaps &&
+                          !(library_loses_cut_elements && device::in_use());
     staged_[i].describe(call_, argument, may_wait ? Analysis::when_it_pays : Analysis::now);
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) uses_[i] = use_of(arguments[i]);
