@@ -21,7 +21,7 @@ from _report import report
 LIBRARIES = ("mpich", "openmpi")
 LAUNCH = {"mpich": [], "openmpi": ["--oversubscribe"]}
 MOST_MS = 10  # of a process, for MPI_Init
-MOST_MIB = 4  # of a process, first messages with all processes of the job included
+MOST_MIB = 8  # of a process: a segment of 2 MiB, messages under way with all processes of the job, gapless itself
 
 
 def run(build, mpi, ranks, preloads):
