@@ -73,13 +73,7 @@ TEST(Tempi, EveryHaloBoxOfRadiusOneStartsWhereItShould) {
 /// TEMPI sorts the modes of a type by stride, and so sends a transpose untransposed.
 TEST(Tempi, TransposesKeepTheirOrder) {
   constexpr int rows = 5, columns = 7;
-  MPI_Datatype one_column, as_item, all_columns;
-  MPI_Type_vector(rows, 1, columns, MPI_INT, &one_column);
-  MPI_Type_create_resized(one_column, 0, sizeof(int), &as_item);
-  MPI_Type_contiguous(columns, as_item, &all_columns);
-  MPI_Type_free(&one_column);
-  MPI_Type_free(&as_item);
-  const Owned transpose(all_columns);
+  const Owned transpose(transposed(rows, columns));
   std::vector<int> wanted;
   for (int column = 0; column < columns; ++column)
     for (int row = 0; row < rows; ++row) wanted.push_back(row * columns + column);

@@ -41,6 +41,16 @@ inline MPI_Datatype strided(int blocks, int length, int stride) {
   return result;
 }
 
+/// A matrix of ints, column after column. Its extent is that of one row.
+inline MPI_Datatype transposed(int rows, int columns) {
+  MPI_Datatype one_column = column(rows, columns), as_item, all_columns;
+  MPI_Type_create_resized(one_column, 0, sizeof(int), &as_item);
+  MPI_Type_contiguous(columns, as_item, &all_columns);
+  MPI_Type_free(&one_column);
+  MPI_Type_free(&as_item);
+  return all_columns;
+}
+
 /// first, first + 1, ...
 inline std::vector<int> counting(std::size_t size, int first = 0) {
   std::vector<int> values(size);
