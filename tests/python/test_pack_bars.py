@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 import _report  # noqa: E402  (found through the line above)
 import collectives  # noqa: E402
+import ddtbench  # noqa: E402
 import starts  # noqa: E402
 from _pack import bars as pack_bars  # noqa: E402
 from _pack import rows as pack_rows  # noqa: E402
@@ -155,3 +156,28 @@ def test_what_a_start_may_cost_is_said_of_the_dearest_job():
     init, memory = starts.bars(rows)
     assert not init["holds"] and init["figure"] == "12.0 ms (16 processes)"
     assert memory["holds"] and memory["figure"] == "1.0 MiB (2 processes)"
+
+
+def test_a_message_of_ddtbench_takes_the_medians_of_its_phases():
+    lines = ["testname packMethod bytes id time more"]
+    lines += [f"P manual 480 {phase} {us} NA" for phase, us in (("pack", 1), ("communication", 5), ("unpack", 2))]
+    lines += ["P manual 480 communication 7 NA", "P manual 480 communication 90 NA"]
+    lines += ["P mpi_ddt 480 ddt_create_overhead 50 NA", "P mpi_ddt 480 communication 3 NA"]
+    assert ddtbench.times_of(lines) == {("P", 480, "manual"): 10, ("P", 480, "mpi_ddt"): 3}
+
+
+def test_datatypes_of_ddtbench_are_held_against_both_ways_of_the_library():
+    def job(manual, datatypes, reference=1):
+        times = {"manual": manual, "mpi_ddt": datatypes, "reference": reference}
+        return {("P", 480, method): time for method, time in times.items()}
+
+    alone = [job(8, 3), job(10, 4), job(90, 90)]
+    (row,) = ddtbench.rows_of("mpich", alone, [job(1, 5), job(1, 5), job(1, 6)])
+    assert row["value"] == 5 and row["peers"] == {
+        "contiguous": 1,
+        "packed by hand": 10,
+        "the library's datatypes": 4,
+    }
+    by_hand, by_library = ddtbench.bars([row])
+    assert by_hand["holds"] and by_hand["figure"] == "2.00 times as fast"
+    assert not by_library["holds"] and by_library["figure"] == "0.80 (P, 480 B)"

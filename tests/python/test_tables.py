@@ -128,6 +128,8 @@ ALL = [
     costs.costs_table,
     costs.costs_sentences,
     gpu_latency.gpu_latency_table,
+    tables.applications_table,
+    messages.application_messages_table,
 ]
 
 
@@ -208,6 +210,29 @@ def test_messages_in_a_node_are_shown_by_kind():
     assert lines[0] == "| messages in a node (a machine), times the speed of the library alone | MPICH | Open MPI |"
     assert "| columns, one at a time | 2.00 (0.50 to 8.00) |  |" in lines
     assert "| contiguous, one at a time |  | 0.90 (0.90 to 0.90) |" in lines
+
+
+def application_message(pattern, library, value, by_hand, by_library):
+    case = {"library": library, "pattern": pattern, "bytes": 480}
+    peers = {"contiguous": 0.5, "packed by hand": by_hand, "the library's datatypes": by_library}
+    return {"case": case, "value": value, "unit": "us", "peers": peers}
+
+
+def test_messages_of_applications_are_compared_with_packing_by_hand():
+    rows = [
+        application_message("WRF_x_vec", "mpich", 1.0, 2.0, 4.0),
+        application_message("WRF_y_sa", "mpich", 1.0, 8.0, 4.0),
+        application_message("MILC_su3_zd", "openmpi", 2.0, 1.0, 1.0),
+    ]
+    result = of("ddtbench", *rows)
+    lines = tables.applications_table([result]).splitlines()
+    assert lines[0] == (
+        "| datatypes of applications (a machine), times the speed of packing by hand "
+        "| MPICH | gapless | Open MPI | gapless |"
+    )
+    assert "| WRF | 1.00 (0.50 to 2.00) | **4.00 (2.00 to 8.00)** |  |  |" in lines
+    assert "| MILC |  |  | **1.00 (1.00 to 1.00)** | 0.50 (0.50 to 0.50) |" in lines
+    assert "| `WRF_x_vec` | 480 | **1.00** | 0.50 | 2.00 | 4.00 |" in messages.application_messages_table([result])
 
 
 def test_what_reads_as_the_best_of_a_row_is_bold():

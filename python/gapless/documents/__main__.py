@@ -33,6 +33,7 @@ def documents(checkout: Path) -> dict[Path, str]:
         "docs/messages.md": {
             "lost messages": losses.lost_messages_table(loaded),
             "host messages": messages.host_messages_table(loaded),
+            "applications": messages.application_messages_table(loaded),
         },
         "docs/gpu-messages.md": {
             "gpu messages": messages.gpu_messages_table(loaded),

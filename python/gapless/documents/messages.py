@@ -10,6 +10,7 @@ YARDSTICKS = (
     "memcpy",
     "bus",
     "host pack",
+    "contiguous",
 )  # what messages are compared with and cannot be, so that no row is won by them
 
 
@@ -106,6 +107,17 @@ def host_messages_table(results: list[dict]) -> str:
         plain = sorted(row["plain"] for _, row in found if "plain" in row)
         beside = f", while half a round trip of 8 B took {plain[0]:.2f} to {plain[-1]:.2f}" if plain else ""
         tables.append(f"{library_name(library)} ({machine}), microseconds{beside}:\n\n{cells}")
+    return "\n\n".join(tables) or NOT_MEASURED
+
+
+def application_messages_table(results: list[dict]) -> str:
+    """DDTBench's messages: a table for each MPI library and machine."""
+    tables = []
+    for (library, machine), found in by_library_and_machine(rows_of(results, "ddtbench")).items():
+        cells = table_beside_peers(
+            found, ["pattern", "bytes"], lambda case: [f"`{case['pattern']}`", str(case["bytes"])]
+        )
+        tables.append(f"{library_name(library)} ({machine}), microseconds:\n\n{cells}")
     return "\n\n".join(tables) or NOT_MEASURED
 
 

@@ -35,6 +35,17 @@ NODE_MESSAGES = {
     "contiguous, one at a time": ("latency, contiguous", "latency, plain"),
     "contiguous, 32 under way": ("bandwidth, contiguous",),
 }
+# What DDTBench's names of an application's patterns begin with.
+APPLICATIONS = {
+    "WRF": "WRF",
+    "MILC": "MILC",
+    "NAS_LU": "NAS LU",
+    "NAS_MG": "NAS MG",
+    "LAMMPS": "LAMMPS",
+    "SPECFEM3D": "SPECFEM3D",
+    "FFT": "FFT in two dimensions",
+}
+BY_HAND, BY_LIBRARY = "packed by hand", "the library's datatypes"
 
 
 def markdown(heads: list[str], rows: list[list[str]]) -> str:
@@ -151,7 +162,7 @@ def readme(results: list[dict]) -> str:
     targets = [bar for result in results for bar in result["bars"]]
     met = sum(target["holds"] for target in targets)
     link = f"{met} of the {len(targets)} targets that gapless sets itself are met: [every target](docs/results.md)."
-    parts = (gpu_programs_table, node_messages_table, host_table, gpu_table, halo_sentence)
+    parts = (gpu_programs_table, applications_table, node_messages_table, host_table, gpu_table, halo_sentence)
     return "\n\n".join((*(part(results) for part in parts), link))
 
 
@@ -170,6 +181,36 @@ def gpu_programs_table(results: list[dict]) -> str:
         of_case = cells.setdefault((row["case"]["program"], row["case"]["case"]), [])
         of_case += with_best_in_bold([f"{time:.3g}" for time in times], times)
     return markdown(heads, [[f"{program}, {case}", *texts] for (program, case), texts in cells.items()])
+
+
+def applications_table(results: list[dict]) -> str:
+    """Messages of applications by datatypes, over the same messages packed by hand: a table for each machine, a row for
+    each application, a pair of columns for each library."""
+    measured = [result for result in results if result["benchmark"] == "ddtbench"]
+    return "\n\n".join(map(table_of_applications, measured)) or NOT_MEASURED
+
+
+def table_of_applications(result: dict) -> str:
+    libraries = [name for name in LIBRARIES if any(row["case"]["library"] == name for row in result["rows"])]
+    heads = [f"datatypes of applications ({machine_name(result)}), times the speed of packing by hand"]
+    for name in libraries:
+        heads += [LIBRARIES[name], "gapless"]
+    rows = []
+    for beginning, application in APPLICATIONS.items():
+        cells = [application]
+        for name in libraries:
+            case = {"library": name}
+            mine = [
+                row
+                for row in result["rows"]
+                if case.items() <= row["case"].items() and row["case"]["pattern"].startswith(beginning)
+            ]
+            alone = [row["peers"][BY_HAND] / row["peers"][BY_LIBRARY] for row in mine]
+            gapless = [row["peers"][BY_HAND] / row["value"] for row in mine]
+            means = [statistics.geometric_mean(ratios) if ratios else None for ratios in (alone, gapless)]
+            cells += with_best_in_bold([mean_and_range(alone), mean_and_range(gapless)], means, max)
+        rows.append(cells)
+    return markdown(heads, rows)
 
 
 def node_messages_table(results: list[dict]) -> str:

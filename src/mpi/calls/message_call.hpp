@@ -247,7 +247,7 @@ struct MessageArguments {
     const auto add = [&key](auto value) { key = mix(key, static_cast<std::uint64_t>(value)); };
     const auto add_side = [&]<RoleKind side, RoleKind peer>() {
       add(std::get<place<side> + 1>(arguments));
-      add(number_of(std::get<place<side> + 2>(arguments)));
+      add(type_cache::kind_of(std::get<place<side> + 2>(arguments)));
       if constexpr (has<peer>) add(std::get<place<peer>>(arguments));
     };
     if constexpr (has<RoleKind::send>) add_side.template operator()<RoleKind::send, RoleKind::destination>();

@@ -26,7 +26,7 @@ class ShortMessage {
   static constexpr transfer::Side side = sends ? transfer::Side::sender : transfer::Side::receiver;
 
  public:
-  static constexpr layout::Offset most_bytes = 4096;
+  static constexpr layout::Offset most_bytes = 8192;
 
   /// May the packed bytes lie on the stack? Precondition: host memory with gaps, not empty.
   static bool is_short(const transfer::Buffer& buffer) noexcept {

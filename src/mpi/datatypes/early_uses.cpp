@@ -11,6 +11,8 @@
 #include "mpi/lifetime/runtime.hpp"
 #include "mpi/table/native.hpp"
 #include "transfer/choice/choose.hpp"
+#include "transfer/headers/speakers.hpp"
+#include "transfer/schemes/slots.hpp"
 
 namespace gapless::mpi::early_uses {
 
@@ -68,8 +70,18 @@ struct Uses {
   float saved_ns(MPI_Count count, Purpose purpose) const noexcept {
     const double elements = static_cast<double>(count), entries = elements * list.entries.load(relaxed);
     const model::Amount amount{elements * list.bytes.load(relaxed), entries, entries};
-    const double saved = purpose == Purpose::packing ? model::pack_saving_ns(amount) : model::message_saving_ns(amount);
+    const double saved = purpose == Purpose::packing ? model::pack_saving_ns(amount) : saved_in_message_ns(amount);
     return std::max(static_cast<float>(saved), 0.0f);
+  }
+
+ private:
+  /// By the better way: packed, or by slots where messages may go by header. (Nobody has asked where the peer is.)
+  static double saved_in_message_ns(const model::Amount& amount) noexcept {
+    const double packed = model::message_saving_ns(amount);
+    const bool may_take_slots = amount.bytes >= transfer::schemes::least_slots_bytes &&
+                                amount.bytes <= transfer::schemes::most_slots_bytes &&
+                                transfer::headers::is_listening();
+    return may_take_slots ? std::max(packed, model::slots_over_native_ns(amount)) : packed;
   }
 };
 

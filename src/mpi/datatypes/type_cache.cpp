@@ -91,8 +91,8 @@ void enter_table(TypeRecord* record) noexcept {
   set[turn.fetch_add(1, std::memory_order_relaxed) % ways].store(record, std::memory_order_release);
 }
 
-layout::LayoutPointer share(const layout::LayoutPointer& layout) {
-  auto& slot = records().shared[layout::hash(*layout) % Records::shared_count];
+layout::LayoutPointer share(const layout::LayoutPointer& layout, std::uint64_t hash) {
+  auto& slot = records().shared[hash % Records::shared_count];
   if (auto known = slot.lock(); known && *known == *layout) return known;
   slot = layout;
   return layout;
@@ -162,7 +162,8 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
   if (record.is_empty) return;
   const layout::Datatype& datatype = decoded->datatype;
   Described described;
-  described.layout = share(datatype.layout);
+  const std::uint64_t hash = layout::hash(*datatype.layout);
+  described.layout = share(datatype.layout, hash);
   described.facts = layout::facts_of(*described.layout);
   if (const auto on_gpu = gpu_memory_beside_other(*described.layout, described.facts.true_lower_bound)) {
     record.opaque = true;
@@ -187,6 +188,7 @@ void describe(MPI_Datatype handle, TypeProperties& record) {
       is_whole && (is_native || !(transfer::is_worth_a_request(one) || transfer::goes_by_fabric(one))) &&
       !(is_listening && transfer::goes_by_header(one, true));
   record.size = described.layout->size;
+  record.kind = mix(hash, static_cast<std::uint64_t>(described.extent)) | 1;
   record.one_is_lost_beside_gpu =
       !record.plain && would_lose_elements(static_cast<std::size_t>(record.size), described);
   const bool takes_headers = takes_header_as_elements(described);
@@ -328,3 +330,5 @@ namespace gapless::mpi::entry {
 const decltype(Native::Type_free) Type_free = type_cache::free_type;
 
 }  // namespace gapless::mpi::entry
+
+std::uint64_t gapless_kind_of_datatype(MPI_Datatype handle) { return gapless::mpi::type_cache::kind_of(handle); }

@@ -36,6 +36,9 @@ struct TypeProperties {
   float part_saving_ns = 0;
   /// Packed bytes of one of the type; 0 where it is not described.
   std::int64_t size = 0;
+  /// The same for equal layouts, so that what has been learnt of one datatype holds for the next one that a program
+  /// makes like it, and not for another one with the same handle. 0 where the type is not described.
+  std::uint64_t kind = 0;
   /// Plain, and a header is whole elements of it, each of which the library moves whole: one may land in a receive of
   /// the library's own.
   bool takes_headers = false;
@@ -46,15 +49,15 @@ struct TypeProperties {
   std::uint8_t bytes_of_scattered_header = 0;
   /// Nobody can free the type, so the record stays until MPI ends.
   bool is_predefined = false;
-  /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM. Of an
-  /// opaque type the library's own word.
-  std::intptr_t first_byte = 0;
   /// Valid, and without bytes.
   bool is_empty = false;
   /// Valid and not empty, but not understood, or of several memories: in GPU memory it cannot be served.
   bool opaque = false;
   /// Its description takes so much memory that it ends with the datatype.
   bool is_large = false;
+  /// Where the first byte of a buffer lies, from its address: an absolute address where the buffer is MPI_BOTTOM. Of an
+  /// opaque type the library's own word.
+  std::intptr_t first_byte = 0;
   /// Null: the type is the library's business (invalid, not committed, opaque, or empty).
   std::shared_ptr<const transfer::Described> described{};
 };
@@ -74,6 +77,7 @@ struct alignas(64) TypeRecord : TypeProperties {
   explicit TypeRecord(TypeProperties properties = {}) noexcept
       : TypeProperties(std::move(properties)), handle(no_handle) {}
 };
+static_assert(sizeof(TypeRecord) == 64);
 
 /// Is a header whole elements of the datatype, so that the library receives it as such?
 inline bool takes_header_as_elements(const transfer::Described& type) noexcept {
@@ -98,6 +102,13 @@ inline const TypeRecord* find_in_table(MPI_Datatype handle) noexcept {
     if (record != nullptr && record->handle.load(std::memory_order_acquire) == number) return record;
   }
   return nullptr;
+}
+
+/// Tells kinds of datatypes apart, for what is learnt of messages: by layout where the table holds the datatype, else
+/// by handle.
+inline std::uint64_t kind_of(MPI_Datatype handle) noexcept {
+  const TypeRecord* const record = find_in_table(handle);
+  return record != nullptr && record->kind != 0 ? record->kind : number_of(handle);
 }
 
 /// The ways past the table: attribute, else analysis. Never null.
@@ -129,3 +140,6 @@ int forget(MPI_Datatype handle, int keyval, void* record, void* extra_state);
 
 }  // namespace type_cache
 }  // namespace gapless::mpi
+
+/// For tests: gapless::mpi::type_cache::kind_of().
+extern "C" [[gnu::visibility("default")]] std::uint64_t gapless_kind_of_datatype(MPI_Datatype handle);

@@ -142,7 +142,7 @@ std::uint64_t trial_key(const CallFacts& call, std::span<const MemoryArgument> a
       const TypeRecord* const record = type_cache::find_in_table(argument.datatypes[k]);
       if (record == nullptr) return 0;
       if (!record->plain) bytes += record->size * count;
-      key = mix(mix(key, number_of(argument.datatypes[k])), static_cast<std::uint64_t>(count));
+      key = mix(mix(key, record->kind), static_cast<std::uint64_t>(count));
     }
   }
   return bytes >= least_bytes ? key | 1 : 0;

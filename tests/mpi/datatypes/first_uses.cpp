@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
@@ -147,6 +148,55 @@ TEST(FirstUses, ALongListWaits) {
   if (under_gapless()) {
     EXPECT_EQ(before + 1, analyses());
   }
+}
+
+/// Too few blocks for packing to save anything under Open MPI, and enough for slots to.
+TEST(FirstUses, AListThatSlotsAreSoonerForIsAnalysed) {
+  constexpr int blocks = 456, length = 3, stride = 5, uses = 100;
+  if (size() < 2) GTEST_SKIP() << "slots are between two processes";
+  std::vector<int> displacements;
+  for (int block = 0; block < blocks; ++block) displacements.push_back(block * stride + block % 2);
+  MPI_Datatype handle;
+  MPI_Type_create_indexed_block(blocks, length, displacements.data(), MPI_INT, &handle);
+  const Owned type(handle);
+  const int partner = 1 - rank();
+  const auto before = analyses();
+  for (int use = 0; use < uses; ++use) {
+    const std::vector<int> mine = counting(blocks * stride + length, 1000 * rank() + use);
+    std::vector<int> theirs(mine.size(), -1), expected(theirs);
+    const std::vector<int> sent = counting(mine.size(), 1000 * partner + use);
+    for (const int displacement : displacements) {
+      const auto first = static_cast<std::size_t>(displacement);
+      std::copy_n(&sent[first], length, &expected[first]);
+    }
+    if (rank() == 0) MPI_Send(mine.data(), 1, type, partner, 0, MPI_COMM_WORLD);
+    MPI_Recv(theirs.data(), 1, type, partner, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank() == 1) MPI_Send(mine.data(), 1, type, partner, 0, MPI_COMM_WORLD);
+    ASSERT_EQ(expected, theirs) << "use " << use;
+  }
+  if (under_gapless()) {
+    EXPECT_EQ(before + 1, analyses());
+  }
+}
+
+/// What is learnt of the messages of a datatype holds for the next one like it, and not for another one, which may have
+/// the handle of one that has been freed.
+TEST(FirstUses, EqualDatatypesAreOneKind) {
+  const auto kind_of_strided = [](int blocks, int length, int stride) {
+    const Owned type(strided(blocks, length, stride));
+    const std::uint64_t unknown = kind_of(type);
+    expect_packs(of_strided(blocks, length, stride), type, 300);
+    if (waits()) {
+      EXPECT_NE(unknown, kind_of(type));
+    }
+    return kind_of(type);
+  };
+  const std::uint64_t first = kind_of_strided(200, 1, 3);
+  EXPECT_EQ(first, kind_of_strided(200, 1, 3));
+  if (!under_gapless()) return;
+  EXPECT_NE(first, kind_of_strided(200, 1, 4));
+  EXPECT_NE(first, kind_of_strided(201, 1, 3));
+  EXPECT_NE(first, kind_of_strided(200, 2, 3));
 }
 
 /// Short enough to cost little, and long enough for the analysis to cost more than of a vector.

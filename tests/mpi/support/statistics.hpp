@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <mpi.h>
 
 #include <array>
 #include <cstdint>
@@ -61,6 +62,12 @@ inline std::uint64_t receives_promoted() { return count_by("gapless_receives_pro
 inline std::uint64_t short_persistent_receives() { return count_by("gapless_receives_short_persistent"); }
 /// Matched messages that the program has been given, and of which gapless knows more than the library.
 inline std::uint64_t matched_messages_known() { return count_by("gapless_messages_given"); }
+
+/// What gapless knows the datatype by, for all that is learnt of messages; 0 without gapless.
+inline std::uint64_t kind_of(MPI_Datatype type) {
+  const auto function = reinterpret_cast<std::uint64_t (*)(MPI_Datatype)>(variant_function("gapless_kind_of_datatype"));
+  return function != nullptr ? function(type) : 0;
+}
 
 /// What that function of the core counts; 0 without gapless.
 inline std::uint64_t counted(const char* name) {
