@@ -71,7 +71,10 @@ def test_all_leaves_out_what_needs_options(tmp_path, monkeypatch, capfd):
 
 def test_the_options_that_a_benchmark_needs_are_known(root):
     needed = {name: bench.required_options(path) for name, path in bench.benchmarks(root / "bench").items()}
-    assert {name: options for name, options in needed.items() if options} == {"gpu_programs": ["--programs"]}
+    assert {name: options for name, options in needed.items() if options} == {
+        "ddtbench": ["--programs"],
+        "gpu_programs": ["--programs"],
+    }
 
 
 def run_benchmark(root, name, *words, **settings):

@@ -22,13 +22,22 @@ Trials::Turn Trials::next() noexcept {
     end_run();
     begin_run();
   }
-  const bool is_timed = ++begun_ > run / 2 && is_watched_;
-  return {running_, is_timed, number_};
+  ++begun_;
+  const bool is_first_look = running_ != in_use_ && begun_ <= first_looks;
+  return {running_, is_first_look || (begun_ > run / 2 && is_watched_), is_first_look, number_};
 }
 
 void Trials::note(const Turn& turn, float ns) noexcept {
   if (turn.number != number_ || noted_ == noted_ns_.size()) return;  // its run is over
+  if (turn.is_first_look) return look(ns);
   noted_ns_[noted_++] = ns;
+}
+
+void Trials::look(float ns) noexcept {
+  least_looked_ns_ = looked_at_ == 0 ? ns : std::min(least_looked_ns_, ns);
+  if (++looked_at_ < first_looks || least_looked_ns_ < hopeless * usual_ns_) return;
+  noted_ns_[noted_++] = least_looked_ns_;
+  begun_ = run;
 }
 
 float Trials::cost_ns() noexcept {
@@ -40,7 +49,7 @@ float Trials::cost_ns() noexcept {
 }
 
 void Trials::begin_run() noexcept {
-  begun_ = noted_ = 0;
+  begun_ = noted_ = looked_at_ = 0;
   ++number_;
   const bool may_try = running_ == in_use_ && usual_ns_ > 0;
   running_ = in_use_;

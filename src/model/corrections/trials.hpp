@@ -7,7 +7,8 @@
 // A trial is one run another way, between two runs the usual way. The cost of the trial is compared with the cheaper of
 // the two usual runs: a long disturbance of the machine slows all three runs, and a short one in a usual run must not
 // speak for the other way. No other runs are timed. The median of a few comparisons decides, or two or more where each
-// of them is clear.
+// of them is clear. A trial whose first messages all take several times as long as the usual way ends with them: many
+// a program sends no more messages of a kind than a few runs have.
 //
 // The slower a way, the longer until its next trial, so that all trials together take about a sixteenth of the time.
 // Each comparison that finds the way slower doubles the time until the next one, until trials take a two hundred and
@@ -34,6 +35,8 @@ class Trials {
   static constexpr std::uint8_t most_doublings = 4;    ///< of the time between trials
   static constexpr double worth_trying = 4;            ///< a way above this multiple of the least is never tried
   static constexpr std::uint32_t most_runs = 1 << 16;  ///< between two trials of a way
+  static constexpr std::uint32_t first_looks = 4;      ///< messages of a trial that are looked at before the later half
+  static constexpr float hopeless = 3;  ///< a trial ends where they all take that multiple of the usual cost
 
   Trials() noexcept = default;
   /// `predicted_ns` has each way's predicted time; infinite for a way that does not exist.
@@ -42,6 +45,7 @@ class Trials {
   struct Turn {
     std::uint8_t way = 0;
     bool is_timed = false;
+    bool is_first_look = false;
     std::uint16_t number = 0;  ///< of the message's run
   };
 
@@ -71,6 +75,8 @@ class Trials {
   void end_run() noexcept;
   /// The cost of this run; 0 where no message has been noted.
   float cost_ns() noexcept;
+  /// Notes one of a trial's first messages, the last of which may end the trial.
+  void look(float ns) noexcept;
   /// Notes what the tried way has taken, as a multiple of the usual way.
   void compare(float times) noexcept;
   void postpone() noexcept;
@@ -81,7 +87,8 @@ class Trials {
   std::uint8_t in_use_ = 0, running_ = 0, tried_ = 0;
   bool is_watched_ = false;  ///< is this run compared with another?
   std::uint16_t number_ = 0;
-  std::uint32_t begun_ = 0, noted_ = 0;  ///< messages of this run
+  std::uint32_t begun_ = 0, noted_ = 0, looked_at_ = 0;  ///< messages of this run
+  float least_looked_ns_ = 0;
   std::array<float, run / 2> noted_ns_{};
   float usual_ns_ = 0, tried_ns_ = 0;  ///< costs of the last runs; 0: not known
 };

@@ -101,6 +101,30 @@ TEST(Trials, TryingSlowWaysCostsLittle) {
   }
 }
 
+/// What is predicted to be little slower, and is ten times as slow, takes four messages each time.
+TEST(Trials, AHopelessTrialEndsEarly) {
+  Program program{predicted(100, 110, never), {100, 1000, 0}};
+  program.move(2 * Trials::run + Trials::first_looks);
+  EXPECT_EQ(program.ways[1], static_cast<int>(Trials::first_looks));
+  program.move(1);
+  EXPECT_EQ(program.ways[1], static_cast<int>(Trials::first_looks));
+  program.move(20000);
+  EXPECT_GT(program.ways[1], static_cast<int>(Trials::first_looks));
+  EXPECT_EQ(program.ways[1] % static_cast<int>(Trials::first_looks), 0);
+  EXPECT_EQ(program.trials.in_use(), 0);
+}
+
+/// Its first messages are slow, for instance because memory is got for them.
+TEST(Trials, ATrialThatBeginsSlowlyIsNotHopeless) {
+  Program program{predicted(100, 110, never), {100, 80, 0}};
+  for (int i = 0; i < 2000; ++i) {
+    const bool is_first = program.trials.in_use() == 0 && program.ways[1] % static_cast<int>(Trials::run) < 3;
+    program.ns[1] = is_first ? 10000 : 80;
+    program.move(1);
+  }
+  EXPECT_EQ(program.trials.in_use(), 1);
+}
+
 /// Where messages differ so that few of them can be noted, most trials end without a comparison.
 TEST(Trials, TrialsThatShowNothingCostLittle) {
   constexpr unsigned seed = 7;

@@ -67,7 +67,7 @@ class TriedWays : public testing::Test {
       EXPECT_EQ(rounds, packed_rounds);
     } else {
       EXPECT_GE(packed_rounds, 16);
-      EXPECT_GE(left_rounds, 16);
+      EXPECT_GE(left_rounds, 4);  // a trial of a way that is much slower ends early
     }
   }
 

@@ -19,6 +19,7 @@ struct Round {
   std::uint64_t first = 0;         ///< the key of its first message
   std::uint64_t whole = 0;         ///< names all messages
   int calls = 0;
+  int most = most_calls;    ///< as many as the round before had
   unsigned like_it = 0;     ///< rounds that go the same way, untimed
   bool went_native = true;  ///< have all messages gone to the library as they came?
   // Where the round is timed.
@@ -48,13 +49,18 @@ void close() noexcept {
 
 HostWay Call::join(std::uint64_t key) noexcept {
   const bool is_over = round.trial && key == round.first;
+  if (is_over) round.most = round.calls;
   if (is_over && round.like_it != 0 && !transfer::is_any_forced()) {
     --round.like_it;
     round.calls = 1;
     return round.trial->way();
   }
   if (is_over) close();
-  if (is_over || !round.trial || round.calls == most_calls) open(key);
+  const bool is_left = round.calls == round.most;
+  if (is_over || is_left || !round.trial) {
+    if (!is_over) round.most = most_calls;
+    open(key);
+  }
   if (is_timed()) {
     round.call_begin = Clock::now();
     if (round.calls == 0) round.begin = round.call_begin;

@@ -27,7 +27,8 @@ class Call {
   transfer::HostWay way_;
 };
 
-/// A round of more calls is not compared with others.
+/// A round of more calls is not compared with others. One of more calls than the round before is over, too: the program
+/// sends other messages now, which are not to go the way of those.
 inline constexpr int most_calls = 256;
 
 }  // namespace gapless::mpi::rounds
