@@ -6,8 +6,8 @@
 DDTBench (T. Schneider, R. Gerstenberger, T. Hoefler: Micro-Applications for Communication Data Access Patterns and MPI
 Datatypes, EuroMPI 2012) is no part of gapless. `--programs DIR` has its C version as it was compiled for each library:
 DIR/ddtbench_mpich, DIR/ddtbench_openmpi. Two processes send each pattern to and fro; each datatype is used 20 times and
-made anew, five times. Jobs with gapless and without take turns. A time is that of both ways: the median in a job, and of the
-rounds. Writes a result for each kind of machine.
+made anew, five times. Jobs with gapless and without take turns. A time is that of both ways: the median in a job, and
+of the rounds. Writes a result for each kind of machine.
 """
 
 import collections
@@ -63,7 +63,7 @@ def rows_of(mpi, alone, gapless):
     """A row for each pattern and size; `alone` and `gapless` are the times of each job."""
 
     def median(jobs, pattern, size, method):
-        return statistics.median(job[pattern, size, method] for job in jobs)
+        return round(statistics.median(job[pattern, size, method] for job in jobs), 3)
 
     for pattern, size, method in alone[0]:
         if method != "mpi_ddt":
