@@ -199,12 +199,8 @@ def table_of_applications(result: dict) -> str:
     for beginning, application in APPLICATIONS.items():
         cells = [application]
         for name in libraries:
-            case = {"library": name}
-            mine = [
-                row
-                for row in result["rows"]
-                if case.items() <= row["case"].items() and row["case"]["pattern"].startswith(beginning)
-            ]
+            of_library = [row for row in result["rows"] if row["case"]["library"] == name]
+            mine = [row for row in of_library if row["case"]["pattern"].startswith(beginning)]
             alone = [row["peers"][BY_HAND] / row["peers"][BY_LIBRARY] for row in mine]
             gapless = [row["peers"][BY_HAND] / row["value"] for row in mine]
             means = [statistics.geometric_mean(ratios) if ratios else None for ratios in (alone, gapless)]
