@@ -7,7 +7,7 @@ DDTBench (T. Schneider, R. Gerstenberger, T. Hoefler: Micro-Applications for Com
 Datatypes, EuroMPI 2012) is no part of gapless. `--programs DIR` has its C version as it was compiled for each library:
 DIR/ddtbench_mpich, DIR/ddtbench_openmpi. Two processes send each pattern to and fro; each datatype is used 20 times and
 made anew, five times. Jobs with gapless and without take turns. A time is that of both ways: the median in a job, and
-of the rounds. Writes a result for each kind of machine.
+of the rounds. DDTBench does not check the bytes that arrive. Writes a result for each kind of machine.
 """
 
 import collections

@@ -51,18 +51,11 @@ def mixed_messages_table(results: list[dict]) -> str:
 
 def messages_table(results: list[dict], memory: str) -> str:
     """Messages between buffers in such memory: a table for each MPI library."""
-    all_of = [pair for pair in rows_of(results, "messages") if pair[1]["case"]["memory"] == memory]
-    tables = []
-    for library in dict.fromkeys(row["case"]["library"] for _, row in all_of):
-        found = [pair for pair in all_of if pair[1]["case"]["library"] == library]
-        machine = f"{machine_name(found[0][0])}, commit {found[0][0]['commit']}"
-        cells = table_beside_peers(
-            found,
-            ["bytes", "blocks of"],
-            lambda case: [size_text(case["bytes"]), size_text(case["block"]) if case["block"] else "contiguous"],
-        )
-        tables.append(f"{library_name(library)} ({machine}), microseconds:\n\n{cells}")
-    return "\n\n".join(tables) or NOT_MEASURED
+    return tables_by_library(
+        [pair for pair in rows_of(results, "messages") if pair[1]["case"]["memory"] == memory],
+        ["bytes", "blocks of"],
+        lambda case: [size_text(case["bytes"]), size_text(case["block"]) if case["block"] else "contiguous"],
+    )
 
 
 def gpu_halos_table(results: list[dict]) -> str:
@@ -99,26 +92,30 @@ def by_library_and_machine(found: list[tuple[dict, dict]]) -> dict[tuple[str, st
     return groups
 
 
-def host_messages_table(results: list[dict]) -> str:
-    """Messages in host memory between two processes of a node: a table for each MPI library and machine."""
+def tables_by_library(found: list[tuple[dict, dict]], heads: list[str], cells_of, beside=lambda rows: "") -> str:
+    """table_beside_peers() for each MPI library and machine; `beside(rows)` is added to a table's introduction."""
     tables = []
-    for (library, machine), found in by_library_and_machine(rows_of(results, "host_messages")).items():
-        cells = table_beside_peers(found, ["message"], lambda case: [case["message"]])
-        plain = sorted(row["plain"] for _, row in found if "plain" in row)
-        beside = f", while half a round trip of 8 B took {plain[0]:.2f} to {plain[-1]:.2f}" if plain else ""
-        tables.append(f"{library_name(library)} ({machine}), microseconds{beside}:\n\n{cells}")
+    for (library, machine), mine in by_library_and_machine(found).items():
+        introduction = f"{library_name(library)} ({machine}), microseconds{beside([row for _, row in mine])}:"
+        tables.append(f"{introduction}\n\n{table_beside_peers(mine, heads, cells_of)}")
     return "\n\n".join(tables) or NOT_MEASURED
+
+
+def host_messages_table(results: list[dict]) -> str:
+    """Messages in host memory between two processes of a node."""
+
+    def time_of_8_bytes(rows):
+        plain = sorted(row["plain"] for row in rows if "plain" in row)
+        return f", while half a round trip of 8 B took {plain[0]:.2f} to {plain[-1]:.2f}" if plain else ""
+
+    found = rows_of(results, "host_messages")
+    return tables_by_library(found, ["message"], lambda case: [case["message"]], time_of_8_bytes)
 
 
 def application_messages_table(results: list[dict]) -> str:
-    """DDTBench's messages: a table for each MPI library and machine."""
-    tables = []
-    for (library, machine), found in by_library_and_machine(rows_of(results, "ddtbench")).items():
-        cells = table_beside_peers(
-            found, ["pattern", "bytes"], lambda case: [f"`{case['pattern']}`", str(case["bytes"])]
-        )
-        tables.append(f"{library_name(library)} ({machine}), microseconds:\n\n{cells}")
-    return "\n\n".join(tables) or NOT_MEASURED
+    """DDTBench's messages."""
+    found = rows_of(results, "ddtbench")
+    return tables_by_library(found, ["pattern", "bytes"], lambda case: [f"`{case['pattern']}`", str(case["bytes"])])
 
 
 RDMA_COLUMNS = (1, 16, 128, 512, 2048)
