@@ -78,10 +78,8 @@ struct Uses {
   /// By the better way: packed, or by slots where messages may go by header. (Nobody has asked where the peer is.)
   static double saved_in_message_ns(const model::Amount& amount) noexcept {
     const double packed = model::message_saving_ns(amount);
-    const bool may_take_slots = amount.bytes >= transfer::schemes::least_slots_bytes &&
-                                amount.bytes <= transfer::schemes::most_slots_bytes &&
-                                transfer::headers::is_listening();
-    return may_take_slots ? std::max(packed, model::slots_over_native_ns(amount)) : packed;
+    const bool may = transfer::headers::is_listening() && transfer::schemes::may_take_slots(amount.bytes);
+    return may ? std::max(packed, model::slots_over_native_ns(amount)) : packed;
   }
 };
 

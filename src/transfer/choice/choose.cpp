@@ -129,7 +129,7 @@ bool is_too_long_for_slots(const Buffer& buffer) noexcept {
 }
 
 bool may_take_slots(const Buffer& buffer) noexcept {
-  return static_cast<std::size_t>(buffer.size()) >= schemes::least_slots_bytes && !is_too_long_for_slots(buffer);
+  return schemes::may_take_slots(static_cast<std::size_t>(buffer.size()));
 }
 
 /// What is chosen for the sender and for the receiver of a message.

@@ -112,7 +112,7 @@ Result fetch(const headers::Header& header, const SlotsWay& way, std::size_t byt
 bool SlotsOffer::secure(const Buffer& buffer, Inbox& inbox, headers::Header& header,
                         const headers::Envelope& envelope) noexcept {
   const auto bytes = static_cast<std::size_t>(buffer.size());
-  if (bytes < least_slots_bytes || bytes > most_slots_bytes) return false;
+  if (!may_take_slots(bytes)) return false;
   const auto count = static_cast<unsigned>((bytes + slot_bytes - 1) / slot_bytes);
   if (!take(inbox, count, way_)) return false;
   inbox_ = &inbox;

@@ -18,6 +18,8 @@ namespace gapless::transfer::schemes {
 inline constexpr std::size_t least_slots_bytes = 1024;
 inline constexpr unsigned most_slots = 32;
 inline constexpr std::size_t most_slots_bytes = most_slots * headers::slot_bytes;
+/// `bytes` may be a predicted amount.
+constexpr bool may_take_slots(auto bytes) noexcept { return bytes >= least_slots_bytes && bytes <= most_slots_bytes; }
 
 /// In a header: the slots of the receiver's inbox that the bytes are in, in packed order.
 struct SlotsWay {
